@@ -1,0 +1,1 @@
+"""Kubernetes Dynamic Resource Allocation (DRA) for Python: node driver, allocator, admission, simulator."""

@@ -1,0 +1,1 @@
+"""Scheduler-side allocation: pools, selectors, constraints, counters, capacity, search, explain, verify. Pure."""

@@ -1,0 +1,1 @@
+"""Container Device Interface specs: model, minimum version, validation, store, resolver."""

@@ -1,0 +1,1 @@
+"""The CEL dialect of DRA device selectors: parse, check, cost, compile, evaluate."""

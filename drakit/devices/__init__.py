@@ -1,0 +1,1 @@
+"""Ready-made drivers, built on the SDK's public names only."""

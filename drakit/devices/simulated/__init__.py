@@ -1,0 +1,1 @@
+"""Simulated GPUs: the documentation's gpu.example.com."""

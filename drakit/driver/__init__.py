@@ -1,0 +1,1 @@
+"""The node service and SDK: sockets, registration, DRAPlugin, claim tasks, state, publisher."""

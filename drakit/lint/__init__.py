@@ -1,0 +1,1 @@
+"""Opinions on manifests and CDI files, above admission and cdi."""

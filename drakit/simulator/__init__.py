@@ -1,0 +1,1 @@
+"""A cluster without hardware: API server, kubelet, runtime, control plane, each a room of its own."""

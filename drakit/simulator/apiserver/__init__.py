@@ -1,0 +1,1 @@
+"""A fake API server over real HTTP(S), standing on drakit.admission."""

@@ -1,0 +1,1 @@
+"""Scheduler and controllers as pure decisions over drakit.allocation."""

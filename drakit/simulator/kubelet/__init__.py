@@ -1,0 +1,1 @@
+"""A fake kubelet over real sockets, by the recorded timer table."""

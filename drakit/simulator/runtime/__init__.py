@@ -1,0 +1,1 @@
+"""A container runtime that only resolves CDI: what a container would get."""
