@@ -45,9 +45,11 @@ proto-check: proto
 lock: $(STAMP)
 	$(COMPILE) pyproject.toml --extra driver -o requirements/run.txt
 	$(COMPILE) pyproject.toml --extra all --group dev -o requirements/dev.txt
+	$(COMPILE) --group build -o requirements/build.txt
 
 lock-check: $(STAMP)
 	cp requirements/run.txt $(VENV)/run.txt && $(COMPILE) pyproject.toml --extra driver -o $(VENV)/run.txt && diff -u requirements/run.txt $(VENV)/run.txt
+	cp requirements/build.txt $(VENV)/build.txt && $(COMPILE) --group build -o $(VENV)/build.txt && diff -u requirements/build.txt $(VENV)/build.txt
 	cp requirements/dev.txt $(VENV)/dev.txt && $(COMPILE) pyproject.toml --extra all --group dev -o $(VENV)/dev.txt && diff -u requirements/dev.txt $(VENV)/dev.txt
 
 bench: $(STAMP)
