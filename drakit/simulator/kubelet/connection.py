@@ -1,0 +1,118 @@
+"""The one service connection of a plugin instance: its own state, backoff and fail-fast, as grpc-go has them."""
+
+import asyncio
+import random
+from collections.abc import Callable
+
+import grpc
+
+from drakit.clock import Clock
+from drakit.simulator.kubelet import wire
+from drakit.simulator.kubelet.state import ClaimRef, Instance
+from drakit.simulator.kubelet.timers import Timers
+
+__all__ = ["Connection"]
+
+_CLOSING = "rpc error: code = Canceled desc = grpc: the client connection is closing"
+_DRAIN_SECONDS = 1.0  # for calls in flight on a lost connection to get their own status
+
+
+class Connection:
+    """Dials at once, again after each loss, and with backoff after each failure (recorded section 32).
+
+    RPCs wait while the first dial of a round is under way and fail at once while the backoff runs: a call never forces
+    a new dial.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        *,
+        clock: Clock,
+        timers: Timers,
+        rng: random.Random,
+        changed: Callable[[bool], None],
+    ) -> None:
+        self.instance = instance
+        self._clock, self._timers, self._rng, self._changed = clock, timers, rng, changed
+        self._channel: grpc.aio.Channel | None = None
+        self._error = wire.dial_error(instance.endpoint)
+        self._settled = asyncio.Event()
+        self._calls: set[asyncio.Task[wire.Entries]] = set()
+        self._draining: set[asyncio.Task[None]] = set()
+        self._task = asyncio.create_task(self._run(), name=f"kubelet connection {instance.driver}#{instance.id}")
+
+    async def call(self, method: str, claims: tuple[ClaimRef, ...]) -> wire.Entries:
+        """One RPC within the recorded deadline.
+
+        Raises:
+            RpcError: with grpc-go's text.
+        """
+        task = asyncio.create_task(self._call(method, claims))
+        self._calls.add(task)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if self._task.done() or task.cancelled():
+                raise wire.RpcError(_CLOSING) from None
+            task.cancel()
+            raise
+        finally:
+            self._calls.discard(task)
+
+    async def _call(self, method: str, claims: tuple[ClaimRef, ...]) -> wire.Entries:
+        await self._settled.wait()
+        if self._channel is None:
+            raise wire.RpcError(self._error)
+        return await wire.call(self._channel, self.instance.version, method, claims, self._timers.rpc)
+
+    async def close(self) -> None:
+        """Hang up: calls in flight are cancelled, as the plugin can see."""
+        self._task.cancel()
+        for task in (*self._calls, *self._draining):
+            task.cancel()
+        await asyncio.gather(self._task, *self._calls, *self._draining, return_exceptions=True)
+        if self._channel is not None:
+            await self._channel.close()
+            self._channel = None
+
+    async def _run(self) -> None:
+        failures = 0
+        while True:
+            channel = wire.open_channel(self.instance.endpoint, "localhost")
+            try:
+                connected = await _dial(channel)
+            except BaseException:
+                await channel.close()
+                raise
+            if connected:
+                failures = 0
+                await self._hold(channel)
+                continue
+            failures += 1
+            self._error = wire.dial_error(self.instance.endpoint)
+            self._settled.set()
+            await channel.close()
+            await self._clock.sleep(self._timers.reconnect_delay(failures, self._rng))
+
+    async def _hold(self, channel: grpc.aio.Channel) -> None:
+        """Serve calls on `channel` until it is lost."""
+        self._channel = channel
+        self._settled.set()
+        self._changed(True)
+        await channel.wait_for_state_change(grpc.ChannelConnectivity.READY)
+        self._channel = None
+        self._settled.clear()
+        self._changed(False)
+        task = asyncio.create_task(channel.close(_DRAIN_SECONDS))
+        self._draining.add(task)
+        task.add_done_callback(self._draining.discard)
+
+
+async def _dial(channel: grpc.aio.Channel) -> bool:
+    """Whether the first attempt of a fresh channel gets through."""
+    state = channel.get_state(try_to_connect=True)
+    while state not in {grpc.ChannelConnectivity.READY, grpc.ChannelConnectivity.TRANSIENT_FAILURE}:
+        await channel.wait_for_state_change(state)
+        state = channel.get_state(try_to_connect=True)
+    return state is grpc.ChannelConnectivity.READY
