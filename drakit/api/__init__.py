@@ -3,3 +3,28 @@
 No I/O and no policy live here. Structs are the frozen read model (msgspec); the field tables say, once, what every kind
 and version looks like on the wire.
 """
+
+from drakit.api import core, limits, meta, names, resource
+from drakit.api.codec import Object, decode, decode_list, encode, shape, struct_for
+from drakit.api.names import QualifiedName
+from drakit.api.quantity import Quantity, QuantityError
+from drakit.api.semver import Semver, SemverError
+
+__all__ = [
+    "Object",
+    "QualifiedName",
+    "Quantity",
+    "QuantityError",
+    "Semver",
+    "SemverError",
+    "core",
+    "decode",
+    "decode_list",
+    "encode",
+    "limits",
+    "meta",
+    "names",
+    "resource",
+    "shape",
+    "struct_for",
+]

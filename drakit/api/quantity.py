@@ -1,0 +1,359 @@
+"""Exact quantities: parsed, compared, added and printed as the API server does it.
+
+A quantity is `amount * 10**scale`. Numbers that Go keeps in 64 bits and those that it keeps as big decimals behave
+differently in a few places (`as_int64`, overflow in `value`), so `big` remembers which one this is.
+Source of the rules: the documented serialization format of quantities and recorded answers (spec/apiserver.md, Decoding;
+spec/cel.md, quirk 8).
+"""
+
+from __future__ import annotations
+
+import decimal
+import functools
+import re
+from typing import Final
+
+__all__ = ["BINARY_SI", "DECIMAL_EXPONENT", "DECIMAL_SI", "Quantity", "QuantityError"]
+
+BINARY_SI: Final = "BinarySI"
+DECIMAL_SI: Final = "DecimalSI"
+DECIMAL_EXPONENT: Final = "DecimalExponent"
+
+_NUMBER: Final = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)", re.ASCII)
+_DECIMAL_SUFFIXES: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY_SUFFIXES: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DECIMAL_NAMES: Final = {exponent: suffix for suffix, exponent in _DECIMAL_SUFFIXES.items()}
+_BINARY_NAMES: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+
+_NANO: Final = -9
+_MAX_INT64: Final = 2**63 - 1
+_MIN_INT64: Final = -(2**63)
+_FAST_DIGITS: Final = 18
+_EAGER_SCALE: Final = 64
+_PLAIN_DIGITS: Final = 4000
+
+_WRONG_FORMAT: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_WRONG_NUMBER: Final = "unable to parse numeric part of quantity"
+_WRONG_SUFFIX: Final = "unable to parse quantity's suffix"
+
+
+class QuantityError(ValueError):
+    """The text is no quantity; the message is the API server's."""
+
+    def __init__(self, message: str, text: str) -> None:
+        super().__init__(message)
+        self.text = text
+
+
+class Quantity:
+    """An immutable, exact amount.
+
+    Attributes:
+        amount: The digits, as an integer.
+        scale: The power of ten that they are multiplied with.
+        format: How it prints: `BINARY_SI`, `DECIMAL_SI` or `DECIMAL_EXPONENT`.
+        big: Whether Go keeps it as a big decimal and not in 64 bits.
+    """
+
+    __slots__ = ("_nano", "_text", "amount", "big", "format", "scale")
+
+    amount: int
+    scale: int
+    format: str
+    big: bool
+    _nano: int | None
+    _text: str
+
+    def __init__(
+        self, amount: int = 0, scale: int = 0, format: str = DECIMAL_SI, *, big: bool = False, text: str = ""
+    ) -> None:
+        """Make `amount * 10**scale`; prefer `Quantity.parse` for text."""
+        set_slot = object.__setattr__
+        set_slot(self, "amount", amount)
+        set_slot(self, "scale", scale)
+        set_slot(self, "format", format)
+        set_slot(self, "big", big or not _MIN_INT64 <= amount <= _MAX_INT64)
+        set_slot(self, "_text", text)
+        exact = amount * _POWERS[scale - _NANO] if _NANO <= scale <= _EAGER_SCALE else None
+        set_slot(self, "_nano", 0 if amount == 0 else exact)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"Quantity is immutable, cannot set {name}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"Quantity is immutable, cannot delete {name}")
+
+    @staticmethod
+    def parse(text: str) -> Quantity:
+        """Parse as the API server does; equal texts give the same object.
+
+        Raises:
+            QuantityError: The text is no quantity.
+        """
+        return _parse(text)
+
+    @classmethod
+    def of(cls, value: int, format: str = DECIMAL_SI) -> Quantity:
+        """A whole number of units."""
+        return cls(value, 0, format)
+
+    @property
+    def nano(self) -> int:
+        """The exact amount in units of 10**-9."""
+        if self._nano is not None:
+            return self._nano
+        return _scaled(self.amount, self.scale - _NANO)
+
+    def value(self) -> int:
+        """Whole units, fractions rounded away from zero; beyond 64 bits it overflows as in Go."""
+        return self.scaled_value(0)
+
+    def milli_value(self) -> int:
+        """Thousandths, fractions rounded away from zero; beyond 64 bits it overflows as in Go."""
+        return self.scaled_value(-3)
+
+    def scaled_value(self, scale: int) -> int:
+        """Units of `10**scale`, fractions rounded away from zero; beyond 64 bits it overflows as in Go."""
+        if not self.big and self.scale - scale > _FAST_DIGITS + 1:
+            return 0
+        scaled = _scaled(self.amount, self.scale - scale)
+        if _MIN_INT64 <= scaled <= _MAX_INT64:
+            return scaled
+        return _wrap(scaled) if self.big else 0
+
+    def as_int64(self) -> int | None:
+        """The value when Go finds it without big decimals, else None (also for whole numbers such as `1.0`)."""
+        if self.big or self.scale < 0:
+            return None
+        if self.amount and self.scale > _FAST_DIGITS + 1:
+            return None
+        value = self.amount * 10**self.scale if self.amount else 0
+        return value if _MIN_INT64 <= value <= _MAX_INT64 else None
+
+    def is_zero(self) -> bool:
+        """Whether the amount is zero."""
+        return self.amount == 0
+
+    def sign(self) -> int:
+        """-1, 0 or 1."""
+        return (self.amount > 0) - (self.amount < 0)
+
+    def compare(self, other: Quantity) -> int:
+        """-1, 0 or 1; exact for every exponent."""
+        if self._nano is not None and other._nano is not None:
+            return (self._nano > other._nano) - (self._nano < other._nano)
+        return _compare(self, other)
+
+    def __add__(self, other: Quantity) -> Quantity:
+        return _sum(self, other, other.amount, other.format if self.amount == 0 else self.format)
+
+    def __sub__(self, other: Quantity) -> Quantity:
+        return _sum(self, other, -other.amount, other.format if self.amount == 0 else self.format)
+
+    def __neg__(self) -> Quantity:
+        return Quantity(-self.amount, self.scale, self.format, big=self.big)
+
+    def __mul__(self, factor: int) -> Quantity:
+        return Quantity(self.amount * factor, self.scale, self.format, big=self.big)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Quantity):
+            return NotImplemented
+        return self is other or self.compare(other) == 0
+
+    def __lt__(self, other: Quantity) -> bool:
+        return self.compare(other) < 0
+
+    def __le__(self, other: Quantity) -> bool:
+        return self.compare(other) <= 0
+
+    def __gt__(self, other: Quantity) -> bool:
+        return self.compare(other) > 0
+
+    def __ge__(self, other: Quantity) -> bool:
+        return self.compare(other) >= 0
+
+    def __hash__(self) -> int:
+        return hash(_reduced(self.amount, self.scale))
+
+    def __bool__(self) -> bool:
+        return self.amount != 0
+
+    def __str__(self) -> str:
+        if not self._text:
+            object.__setattr__(self, "_text", _canonical(self))
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Quantity({str(self)!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restore, (self.amount, self.scale, self.format, self.big, self._text)
+
+
+_POWERS: Final = tuple(10**exponent for exponent in range(_EAGER_SCALE - _NANO + 1))
+
+
+def _restore(amount: int, scale: int, format: str, big: bool, text: str) -> Quantity:
+    return Quantity(amount, scale, format, big=big, text=text)
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _parse(text: str) -> Quantity:
+    match = _NUMBER.fullmatch(text)
+    if match is None or not text:
+        raise QuantityError(_WRONG_FORMAT, text)
+    sign, whole, fraction, suffix = match.groups()
+    base, exponent, format = _suffix(suffix, text)
+    number, fraction = whole or "0", fraction or ""
+    fast = _parse_fast(text, sign, number, fraction, base, exponent, format)
+    if fast is not None:
+        return fast
+    absent = not whole and text[len(sign) : len(sign) + 1] != "0"
+    return _parse_big(text, sign, "" if absent else number, fraction, base, exponent, format)
+
+
+def _suffix(suffix: str, text: str) -> tuple[int, int, str]:
+    if suffix in _DECIMAL_SUFFIXES:
+        return 10, _DECIMAL_SUFFIXES[suffix], DECIMAL_SI
+    if suffix in _BINARY_SUFFIXES:
+        return 2, _BINARY_SUFFIXES[suffix], BINARY_SI
+    if suffix[0] in "eE" and re.fullmatch(r"[+-]?[0-9]{1,19}", suffix[1:]):
+        exponent = int(suffix[1:])
+        if _MIN_INT64 <= exponent <= _MAX_INT64:
+            return 10, (exponent + 2**31) % 2**32 - 2**31, DECIMAL_EXPONENT
+    raise QuantityError(_WRONG_SUFFIX, text)
+
+
+def _parse_fast(
+    text: str, sign: str, number: str, fraction: str, base: int, exponent: int, format: str
+) -> Quantity | None:
+    """The numbers that Go keeps in 64 bits; canonical spellings keep their text."""
+    digits = number + fraction
+    if base == 2:
+        if fraction or len(number) + exponent * 3 // 10 > 14:
+            return None
+        amount, scale = int(digits) << exponent, 0
+        canonical = int(digits) & 7 != 0
+    else:
+        scale = exponent - len(fraction)
+        if len(digits) > _FAST_DIGITS or scale < _NANO:
+            return None
+        amount = int(digits)
+        canonical = scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
+    if amount > _MAX_INT64:
+        return None
+    return Quantity(-amount if sign == "-" else amount, scale, format, text=text if canonical else "")
+
+
+def _parse_big(text: str, sign: str, number: str, fraction: str, base: int, exponent: int, format: str) -> Quantity:
+    """All others: rounded up to nano, binary ones capped at 2**63 - 1."""
+    if not number and not fraction:
+        raise QuantityError(_WRONG_NUMBER, text)
+    amount, scale = _integer(number + fraction), -len(fraction)
+    if base == 2:
+        amount <<= exponent
+    else:
+        scale += exponent
+    if scale < _NANO:
+        amount, scale = _scaled(amount, scale - _NANO), _NANO
+    if base == 2:
+        if amount > _scaled(_MAX_INT64, -scale):
+            amount, scale = _MAX_INT64, 0
+        if 0 < amount < _scaled(1, -scale):
+            format = DECIMAL_SI
+    return Quantity(-amount if sign == "-" else amount, scale, format, big=True)
+
+
+def _integer(digits: str) -> int:
+    """`int(digits)` without Python's limit on the number of digits."""
+    return int(digits) if len(digits) < _PLAIN_DIGITS else int(decimal.Decimal(digits))
+
+
+def _digits(number: int) -> str:
+    """`str(number)` without Python's limit on the number of digits."""
+    return str(number) if number.bit_length() < 3 * _PLAIN_DIGITS else format(decimal.Decimal(number), "f")
+
+
+def _scaled(amount: int, scale: int) -> int:
+    """`amount * 10**scale`, rounded away from zero."""
+    if scale >= 0 or not amount:
+        return amount * 10**scale if amount else 0
+    if -scale > amount.bit_length():
+        return 1 if amount > 0 else -1
+    quotient, rest = divmod(abs(amount), 10**-scale)
+    rounded = quotient + (rest != 0)
+    return rounded if amount > 0 else -rounded
+
+
+def _wrap(number: int) -> int:
+    return (number + 2**63) % 2**64 - 2**63
+
+
+def _reduced(amount: int, scale: int) -> tuple[int, int]:
+    """Move all factors of ten into the scale."""
+    if not amount:
+        return 0, 0
+    while amount % 1000 == 0:
+        amount, scale = amount // 1000, scale + 3
+    while amount % 10 == 0:
+        amount, scale = amount // 10, scale + 1
+    return amount, scale
+
+
+def _compare(left: Quantity, right: Quantity) -> int:
+    """Compare without writing out huge powers of ten."""
+    if left.sign() != right.sign():
+        return 1 if left.sign() > right.sign() else -1
+    sign = left.sign()
+    if sign == 0:
+        return 0
+    order = [len(_digits(abs(each.amount))) + each.scale for each in (left, right)]
+    if order[0] != order[1]:
+        return sign if order[0] > order[1] else -sign
+    scale = min(left.scale, right.scale)
+    first, second = left.amount * 10 ** (left.scale - scale), right.amount * 10 ** (right.scale - scale)
+    return (first > second) - (first < second)
+
+
+def _sum(left: Quantity, right: Quantity, amount: int, format: str) -> Quantity:
+    """Add `amount * 10**right.scale`; the format is the caller's choice, as zero takes the other side's."""
+    big = left.big or right.big
+    if not amount:
+        return Quantity(left.amount, left.scale, format, big=big)
+    if not left.amount:
+        return Quantity(amount, right.scale, format, big=big)
+    scale = min(left.scale, right.scale)
+    total = left.amount * 10 ** (left.scale - scale) + amount * 10 ** (right.scale - scale)
+    return Quantity(total, scale, format, big=big)
+
+
+def _canonical(quantity: Quantity) -> str:
+    """No fraction, the largest suffix; binary ones below 1024 or with a fraction print as decimals."""
+    if not quantity.amount:
+        return "0"
+    format = quantity.format
+    if format == BINARY_SI:
+        whole = _whole(quantity.amount, quantity.scale)
+        if whole is not None and abs(whole) >= 1024:
+            return _binary(whole)
+        format = DECIMAL_SI
+    amount, scale = _reduced(quantity.amount, quantity.scale)
+    amount, scale = amount * 10 ** (scale % 3), scale - scale % 3
+    if format == DECIMAL_SI and scale in _DECIMAL_NAMES:
+        return f"{_digits(amount)}{_DECIMAL_NAMES[scale]}"
+    return f"{_digits(amount)}e{scale}" if scale else _digits(amount)
+
+
+def _whole(amount: int, scale: int) -> int | None:
+    if scale >= 0:
+        return amount * 10**scale
+    quotient, rest = divmod(amount, 10**-scale)
+    return None if rest else quotient
+
+
+def _binary(whole: int) -> str:
+    power = 0
+    while whole % 1024 == 0 and power < len(_BINARY_NAMES) - 1:
+        whole, power = whole // 1024, power + 1
+    return f"{_digits(whole)}{_BINARY_NAMES[power]}"
