@@ -51,14 +51,13 @@ class Connection:
         task = asyncio.create_task(self._call(method, claims))
         self._calls.add(task)
         try:
-            return await task
-        except asyncio.CancelledError:
-            if self._task.done() or task.cancelled():
-                raise wire.RpcError(_CLOSING) from None
-            task.cancel()
-            raise
+            await asyncio.wait({task})
         finally:
             self._calls.discard(task)
+            task.cancel()
+        if task.cancelled():
+            raise wire.RpcError(_CLOSING)
+        return task.result()
 
     async def _call(self, method: str, claims: tuple[ClaimRef, ...]) -> wire.Entries:
         await self._settled.wait()

@@ -48,6 +48,8 @@ class Timers(msgspec.Struct, frozen=True, kw_only=True):
     container_backoff_cap: float = 300.0
     pleg: float = 1.0
     """How late the end of a container is noticed."""
+    first_sync: float = 1.28
+    """From the start of the kubelet to its first pod syncs: a plugin that is later costs its pods a sync period."""
     removal: float = 0.9
     """From the final status of a deleted pod to the end of its object (0.8 to 1.0 s)."""
 

@@ -1,0 +1,229 @@
+"""A scripted DRA plugin over real sockets, and a kubelet's plugin side without an API server."""
+
+import asyncio
+import contextlib
+import random
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import msgspec
+import pytest
+
+from drakit._proto import (
+    dra_v1_pb2,
+    dra_v1_pb2_grpc,
+    dra_v1beta1_pb2,
+    dra_v1beta1_pb2_grpc,
+    pluginregistration_pb2,
+    pluginregistration_pb2_grpc,
+)
+from drakit.simulator.kubelet import Plugins, Timers
+
+FAST = Timers(
+    reconciler_tick=0.02,
+    registration_dial=0.5,
+    get_info=0.5,
+    notify=0.5,
+    registration_backoff=0.01,
+    rpc=2.0,
+    sync=0.05,
+    unprepare_first_retry=0.02,
+    unprepare_retry=0.05,
+    housekeeping=0.02,
+    reconcile=0.2,
+    slice_wipe=0.15,
+    reconnect=0.02,
+    container_backoff=0.05,
+    pleg=0.0,
+    removal=0.0,
+    first_sync=0.05,
+)
+
+
+@pytest.fixture
+def timers() -> Timers:
+    return FAST
+
+
+class ScriptedPlugin:
+    """Answers as told; records who called. `prepare` and `unprepare` are scripts: (request) -> reply dict or abort."""
+
+    def __init__(self, directory: Path, registry: Path, driver: str, name: str = "") -> None:
+        self.driver = driver
+        self.service = directory / f"{name or driver}.sock"
+        self.registration = registry / f"{name or driver}-reg.sock"
+        self.versions: tuple[str, ...] = ("v1.DRAPlugin", "v1beta1.DRAPlugin")
+        self.type = "DRAPlugin"
+        self.endpoint = str(self.service)
+        self.calls: list[tuple[str, list[str]]] = []
+        self.statuses: list[tuple[bool, str]] = []
+        self.infos = 0
+        self.info_error: str | None = None
+        self.notify_error: str | None = None
+        self.authorities: list[str] = []
+        self.cancelled: list[str] = []
+        self.prepare: Callable[[Any, Any], Awaitable[Any]] = self._prepare
+        self.unprepare: Callable[[Any, Any], Awaitable[Any]] = self._unprepare
+        self._service_server: grpc.aio.Server | None = None
+        self._registration_server: grpc.aio.Server | None = None
+
+    async def serve(self) -> None:
+        server = grpc.aio.server()
+        v1 = _servicer(self, "v1", dra_v1_pb2_grpc.DRAPluginServicer, dra_v1_pb2)
+        v1beta1 = _servicer(self, "v1beta1", dra_v1beta1_pb2_grpc.DRAPluginServicer, dra_v1beta1_pb2)
+        dra_v1_pb2_grpc.add_DRAPluginServicer_to_server(v1, server)
+        dra_v1beta1_pb2_grpc.add_DRAPluginServicer_to_server(v1beta1, server)
+        server.add_insecure_port(f"unix:{self.service}")
+        await server.start()
+        self._service_server = server
+
+    async def register(self) -> None:
+        server = grpc.aio.server()
+        registrar = _Registrar(self)
+        pluginregistration_pb2_grpc.add_RegistrationServicer_to_server(registrar, server)
+        server.add_insecure_port(f"unix:{self.registration}")
+        await server.start()
+        self._registration_server = server
+
+    async def start(self) -> None:
+        await self.serve()
+        await self.register()
+
+    async def stop_service(self) -> None:
+        if self._service_server is not None:
+            await self._service_server.stop(None)
+            self._service_server = None
+
+    async def stop_registration(self) -> None:
+        if self._registration_server is not None:
+            await self._registration_server.stop(None)
+            self._registration_server = None
+
+    async def stop(self) -> None:
+        await self.stop_registration()
+        await self.stop_service()
+
+    async def handle(self, messages: Any, version: str, method: str, request: Any, context: Any) -> Any:
+        self.calls.append((f"{version}.{method}", [claim.name for claim in request.claims]))
+        script = self.prepare if method == "NodePrepareResources" else self.unprepare
+        try:
+            reply = await script(request, context)
+        except asyncio.CancelledError:
+            self.cancelled.append(method)
+            raise
+        response = getattr(messages, f"{method}Response")()
+        for uid, entry in reply.items():
+            response.claims[uid].error = entry.get("error", "")
+            for device in entry.get("devices", ()):
+                fields = {key: value for key, value in device.items() if key in messages.Device.DESCRIPTOR.fields_by_name}
+                response.claims[uid].devices.append(messages.Device(**fields))
+        return response
+
+    async def _prepare(self, request: Any, context: Any) -> Any:
+        return {
+            claim.uid: {
+                "devices": [
+                    {
+                        "request_names": ["r"],
+                        "pool_name": "pool",
+                        "device_name": "d0",
+                        "cdi_device_ids": [f"{self.driver}/class={claim.uid}"],
+                    }
+                ]
+            }
+            for claim in request.claims
+        }
+
+    async def _unprepare(self, request: Any, context: Any) -> Any:
+        return {claim.uid: {} for claim in request.claims}
+
+
+def _servicer(plugin: ScriptedPlugin, version: str, base: type, messages: Any) -> Any:
+    async def prepare(_self: Any, request: Any, context: Any) -> Any:
+        return await plugin.handle(messages, version, "NodePrepareResources", request, context)
+
+    async def unprepare(_self: Any, request: Any, context: Any) -> Any:
+        return await plugin.handle(messages, version, "NodeUnprepareResources", request, context)
+
+    return type("Servicer", (base,), {"NodePrepareResources": prepare, "NodeUnprepareResources": unprepare})()
+
+
+class _Registrar(pluginregistration_pb2_grpc.RegistrationServicer):
+    def __init__(self, plugin: ScriptedPlugin) -> None:
+        self._plugin = plugin
+
+    async def GetInfo(self, request: Any, context: Any) -> Any:  # noqa: N802 - the method's name on the wire
+        plugin = self._plugin
+        plugin.infos += 1
+        if plugin.info_error is not None:
+            await context.abort(grpc.StatusCode.UNKNOWN, plugin.info_error)
+        return pluginregistration_pb2.PluginInfo(
+            type=plugin.type, name=plugin.driver, endpoint=plugin.endpoint, supported_versions=plugin.versions
+        )
+
+    async def NotifyRegistrationStatus(self, request: Any, context: Any) -> Any:  # noqa: N802
+        self._plugin.statuses.append((request.plugin_registered, request.error))
+        if self._plugin.notify_error is not None and request.plugin_registered:
+            await context.abort(grpc.StatusCode.UNKNOWN, self._plugin.notify_error)
+        return pluginregistration_pb2.RegistrationStatusResponse()
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A directory whose sockets fit into 107 bytes, whatever the test is called."""
+    with tempfile.TemporaryDirectory(prefix="dk") as path:
+        yield Path(path)
+
+
+class Bench:
+    """A root directory, a registry, and any number of runs of the plugin side on them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.registry = root / "plugins_registry"
+        self.registry.mkdir(parents=True)
+        self.wiped: list[str] = []
+        self.scripted: list[ScriptedPlugin] = []
+
+    def plugin(self, driver: str = "gpu.example.com", name: str = "") -> ScriptedPlugin:
+        plugin = ScriptedPlugin(self.root, self.registry, driver, name)
+        self.scripted.append(plugin)
+        return plugin
+
+    @contextlib.asynccontextmanager
+    async def kubelet(self, **overrides: Any) -> AsyncIterator[Plugins]:
+        async def wipe(driver: str) -> None:
+            self.wiped.append(driver)
+
+        timers = msgspec.structs.replace(FAST, **overrides)
+        plugins = Plugins(self.root, self.registry, wipe=wipe, timers=timers, rng=random.Random(7))
+        task = asyncio.create_task(plugins.run())
+        try:
+            yield plugins
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+@pytest.fixture
+async def bench(short_path: Path) -> AsyncIterator[Bench]:
+    bench = Bench(short_path)
+    yield bench
+    for plugin in bench.scripted:
+        await plugin.stop()
+
+
+@pytest.fixture
+def eventually() -> Callable[[Callable[[], object]], Awaitable[None]]:
+    """Wait until a condition over the outside world holds."""
+
+    async def wait(condition: Callable[[], object]) -> None:
+        async with asyncio.timeout(10):
+            while not condition():
+                await asyncio.sleep(0.005)
+
+    return wait
