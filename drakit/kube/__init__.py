@@ -23,6 +23,7 @@ from drakit.kube.errors import (
     Unauthorized,
     Unreachable,
 )
+from drakit.kube.reflector import Change, Reflector
 from drakit.kube.resources import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,
@@ -55,6 +56,7 @@ __all__ = [
     "ApiError",
     "Backoff",
     "Cause",
+    "Change",
     "Client",
     "Conflict",
     "Credentials",
@@ -66,6 +68,7 @@ __all__ = [
     "Invalid",
     "NotFound",
     "NotServed",
+    "Reflector",
     "Resource",
     "ServerError",
     "TooManyRequests",

@@ -1,10 +1,10 @@
 """A real HTTPS server with its own CA, answering from a script; nothing of the client is replaced."""
 
-import datetime
+import datetime as dt
 import ipaddress
 import json
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,15 +56,15 @@ class Authority:
         ca: bool = False,
         names: list[x509.GeneralName] | None = None,
     ) -> x509.Certificate:
-        now = datetime.datetime.now(datetime.UTC)
+        now = dt.datetime.now(dt.UTC)
         builder = (
             x509.CertificateBuilder()
             .subject_name(subject)
             .issuer_name(self.subject)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(minutes=5))
-            .not_valid_after(now + datetime.timedelta(days=1))
+            .not_valid_before(now - dt.timedelta(minutes=5))
+            .not_valid_after(now + dt.timedelta(days=1))
             .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
         )
         if names:
@@ -195,8 +195,8 @@ class TickingClock:
         self.time = 1000.0
         self.sleeps: list[float] = []
 
-    def now(self) -> datetime.datetime:
-        return datetime.datetime.fromtimestamp(self.time, datetime.UTC)
+    def now(self) -> dt.datetime:
+        return dt.datetime.fromtimestamp(self.time, dt.UTC)
 
     def monotonic(self) -> float:
         return self.time
@@ -262,7 +262,7 @@ def _status() -> Callable[..., web.Response]:
 
 
 @pytest.fixture(name="plugin")
-def _plugin(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+def _plugin(tmp_path: Path) -> Callable[[str], Path]:
     """Write an executable that prints what the given shell script prints."""
 
     def write(script: str) -> Path:
@@ -271,4 +271,4 @@ def _plugin(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
         path.chmod(0o700)
         return path
 
-    yield write
+    return write
