@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 class Change:
     """What happened to one object: type ADDED, MODIFIED or DELETED, the object, and what it was before.
 
-    For DELETED, `object` is the last state the server told, or the last known one when the deletion was found by a list.
+    For DELETED, `object` is the last state the server told, or the last known one when a list found the deletion.
     """
 
     type: str
@@ -137,6 +137,8 @@ class Reflector:
                 else:
                     self._backoff.failures = 1
             except (errors.ApiError, errors.CredentialsError) as error:
+                if isinstance(error, errors.NotServed):
+                    self._version = ""  # the cluster stopped serving this version: the list finds another
                 await self._pause(error)
 
     async def _pause(self, error: errors.ApiError | errors.CredentialsError | None) -> None:

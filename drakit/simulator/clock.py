@@ -20,8 +20,9 @@ class ManualClock:
 
     `advance` reads the time of the next sleeper, sets the clock to it, wakes that one sleeper, and waits until all work
     that it caused is done before it looks for the next. So the order of events depends on the times alone. What counts
-    as work: the passes of the event loop, everything inside `working()`, and any check added by `idle_when` (requests in
-    flight, events not yet delivered). Sockets stay on real time: while a check says busy, `settle` waits in real time.
+    as work: the passes of the event loop, everything inside `working()`, and any check added by `idle_when` (requests
+    in flight, events not yet delivered). Sockets stay on real time: while a check says busy, `settle` waits in real
+    time.
 
     Args:
         start: wall-clock time at the beginning.
