@@ -4,7 +4,8 @@
 `plugins` joins them, `pods` drives pods, `fake` is the whole. What a runtime must offer stands in `cri`.
 """
 
+from drakit.simulator.kubelet.fake import FakeKubelet
 from drakit.simulator.kubelet.plugins import PluginError, Plugins
 from drakit.simulator.kubelet.timers import RECORDED, Timers
 
-__all__ = ["RECORDED", "PluginError", "Plugins", "Timers"]
+__all__ = ["RECORDED", "FakeKubelet", "PluginError", "Plugins", "Timers"]
