@@ -159,7 +159,7 @@ def _specs(fs: Filesystem, directories: Iterable[StrPath], errors: dict[str, str
             return
         for name in names:
             path = Path(directory, name)
-            found = fs.stat(path) if path.suffix in {".json", ".yaml"} else None
+            found = fs.stat(path) if name.endswith((".json", ".yaml")) else None
             spec = _read(fs, path, errors) if found is not None and not modes.S_ISDIR(found.st_mode) else None
             if spec is not None:
                 yield priority, os.fspath(path), spec
