@@ -117,7 +117,7 @@ def _struct(value: Any, expected: type[msgspec.Struct], path: _Path) -> _Found:
 
 
 def _array(value: Any, expected: Any, path: _Path) -> _Found:
-    if not isinstance(value, list):
+    if not isinstance(value, (list, tuple)):
         yield _fault(path, f"must be a list, not {_kind(value)}")
         return
     for index, item in enumerate(value):
@@ -279,6 +279,6 @@ def _without_nulls(value: Any) -> Any:
     # A null member counts as absent, as it does for runtimes; a null in a list stays and is a fault.
     if isinstance(value, dict):
         return {key: _without_nulls(content) for key, content in value.items() if content is not None}
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         return [_without_nulls(item) for item in value]
     return value
