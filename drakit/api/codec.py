@@ -1,4 +1,4 @@
-"""Between JSON and values: `decode`, `decode_list`, `encode`, `shape`."""
+"""Between JSON and values: `decode`, `decode_list`, `encode`, `losses`, `shape`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from drakit.api import core, resource
+from drakit.api import conversion, core, resource, wire
+from drakit.api.fields import KINDS, TABLES
 from drakit.api.meta import ListMeta
 from drakit.api.quantity import Quantity
 
-__all__ = ["Object", "decode", "decode_list", "encode", "shape", "struct_for"]
+__all__ = ["GROUP", "Object", "decode", "decode_list", "encode", "losses", "shape", "struct_for"]
 
 Object: TypeAlias = (
     resource.ResourceSlice
@@ -38,12 +39,16 @@ _STRUCTS: Final[dict[str, type[Any]]] = {
 }
 
 
+GROUP: Final = "resource.k8s.io"
+
+
 class _TypeMeta(msgspec.Struct, rename="camel", gc=False):
     api_version: str = ""
     kind: str = ""
 
 
 class _List(msgspec.Struct, rename="camel", gc=False):
+    api_version: str = ""
     metadata: ListMeta = ListMeta()
     items: tuple[msgspec.Raw, ...] | None = None
 
@@ -82,28 +87,64 @@ def _decoder(kind: str) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(struct_for(kind), dec_hook=_dec_hook)
 
 
-def decode(obj: bytes | dict[str, Any], kind: str = "") -> Any:
-    """Turn JSON (bytes, or already decoded) into a value; `kind` for list items, which do not carry it.
+def decode(obj: bytes | dict[str, Any], kind: str = "", version: str = "") -> Any:
+    """Turn JSON (bytes, or already decoded) of any served version into a v1 value.
+
+    `kind` and `version` are for list items, which carry neither.
 
     Raises:
         ValueError: Not JSON, an unknown kind, or a field of a wrong type (`msgspec.ValidationError` is one).
     """
     data = obj if isinstance(obj, bytes) else _ENCODER.encode(obj)
-    return _decoder(kind or _TYPE_META.decode(data).kind).decode(data)
+    if not kind:
+        type_meta = _TYPE_META.decode(data)
+        kind, version = type_meta.kind, version or type_meta.api_version.rpartition("/")[2]
+    version = version or "v1"
+    if version != "v1beta1":
+        try:
+            return _decoder(kind).decode(data)
+        except msgspec.ValidationError:
+            if kind not in TABLES.get(version, {}):
+                raise
+    return _decode_slowly(data, kind, version)
+
+
+def _decode_slowly(data: bytes, kind: str, version: str) -> Any:
+    """For v1beta1, and for objects with nulls, which the API takes as absent."""
+    if kind not in TABLES.get(version, {}):
+        raise ValueError(f"resource.k8s.io/{version} has no kind {kind!r}")
+    cleaned = wire.drop_nulls(wire.parse(data, kind, version), kind, version)
+    return _decoder(kind).decode(_ENCODER.encode(conversion.to_v1(cleaned, version)))
 
 
 def decode_list(data: bytes, kind: str) -> tuple[ListMeta, tuple[Any, ...]]:
-    """Decode the answer of a list request."""
+    """Decode the answer of a list request in any served version into v1 values."""
     listed = _LIST.decode(data)
-    return listed.metadata, tuple(decode(bytes(item), kind) for item in listed.items or ())
+    version = listed.api_version.rpartition("/")[2]
+    return listed.metadata, tuple(decode(bytes(item), kind, version) for item in listed.items or ())
 
 
 def encode(value: Object, version: str = "v1") -> dict[str, Any]:
-    """Turn a value into JSON objects of the given version."""
+    """Turn a value into a JSON object of the given version; see `losses` for what it cannot carry.
+
+    Raises:
+        ValueError: The version does not have the kind.
+    """
     kind = type(value).__name__
-    group = "resource.k8s.io/" if kind not in {"Node", "Namespace", "Pod"} else ""
     body: dict[str, Any] = msgspec.json.decode(_ENCODER.encode(value))
-    return {"apiVersion": f"{group}{version}", "kind": kind, **body}
+    if kind not in KINDS:
+        return {"apiVersion": version, "kind": kind, **body}
+    if version not in KINDS[kind].versions:
+        raise ValueError(f"resource.k8s.io/{version} has no {kind}; it is in {', '.join(KINDS[kind].versions)}")
+    return {"apiVersion": f"{GROUP}/{version}", "kind": kind, **conversion.from_v1(body, version)}
+
+
+def losses(value: Object, version: str = "v1", minor: str = "1.37") -> tuple[str, ...]:
+    """JSON paths (of v1) that a server of this minor loses when the value is sent in this version.
+
+    The path `""` means that the version does not serve the kind there at all.
+    """
+    return wire.losses(msgspec.json.decode(_ENCODER.encode(value)), type(value).__name__, version, minor)
 
 
 def shape(value: msgspec.Struct) -> bytes:

@@ -1,6 +1,6 @@
 """core/v1 as far as DRA needs it: node selectors, nodes, namespaces, pods.
 
-These structs read a part of the real objects; unknown fields are ignored on decoding, so they must never be written back.
+These structs read a part of the real objects and ignore unknown fields, so they must never be written back.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Every number of the API, once, as of Kubernetes 1.37; older minors differ as `admission` says. Lengths are bytes of UTF-8.
+"""Every number of the API, once, as of Kubernetes 1.37; older minors differ as `admission` says.
 
-Source: spec/resourceslice.md 2.1, recorded answers of the API server.
+Lengths are bytes of UTF-8. Source: spec/resourceslice.md 2.1, recorded answers of the API server.
 """
 
 from __future__ import annotations

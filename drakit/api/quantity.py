@@ -1,9 +1,8 @@
 """Exact quantities: parsed, compared, added and printed as the API server does it.
 
 A quantity is `amount * 10**scale`. Numbers that Go keeps in 64 bits and those that it keeps as big decimals behave
-differently in a few places (`as_int64`, overflow in `value`), so `big` remembers which one this is.
-Source of the rules: the documented serialization format of quantities and recorded answers (spec/apiserver.md, Decoding;
-spec/cel.md, quirk 8).
+differently in a few places (`as_int64`, overflow in `value`), so `big` remembers which one this is. Source of the
+rules: the documented serialization format and recorded answers (spec/apiserver.md, Decoding; spec/cel.md, quirk 8).
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import decimal
 import functools
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 __all__ = ["BINARY_SI", "DECIMAL_EXPONENT", "DECIMAL_SI", "Quantity", "QuantityError"]
 
@@ -114,7 +113,7 @@ class Quantity:
 
     def scaled_value(self, scale: int) -> int:
         """Units of `10**scale`, fractions rounded away from zero; beyond 64 bits it overflows as in Go."""
-        if not self.big and self.scale - scale > _FAST_DIGITS + 1:
+        if self.scale - scale >= 64:  # also what 64 bits keep of a big decimal: 10**64 is a multiple of 2**64
             return 0
         scaled = _scaled(self.amount, self.scale - scale)
         if _MIN_INT64 <= scaled <= _MAX_INT64:
@@ -127,7 +126,7 @@ class Quantity:
             return None
         if self.amount and self.scale > _FAST_DIGITS + 1:
             return None
-        value = self.amount * 10**self.scale if self.amount else 0
+        value = self.amount * _power(self.scale) if self.amount else 0
         return value if _MIN_INT64 <= value <= _MAX_INT64 else None
 
     def is_zero(self) -> bool:
@@ -198,19 +197,29 @@ def _restore(amount: int, scale: int, format: str, big: bool, text: str) -> Quan
     return Quantity(amount, scale, format, big=big, text=text)
 
 
+class _Parts(NamedTuple):
+    text: str
+    negative: bool
+    whole: str
+    fraction: str
+    base: int
+    exponent: int
+    style: str
+
+
 @functools.lru_cache(maxsize=1 << 16)
 def _parse(text: str) -> Quantity:
     match = _NUMBER.fullmatch(text)
     if match is None or not text:
         raise QuantityError(_WRONG_FORMAT, text)
     sign, whole, fraction, suffix = match.groups()
-    base, exponent, format = _suffix(suffix, text)
-    number, fraction = whole or "0", fraction or ""
-    fast = _parse_fast(text, sign, number, fraction, base, exponent, format)
-    if fast is not None:
-        return fast
-    absent = not whole and text[len(sign) : len(sign) + 1] != "0"
-    return _parse_big(text, sign, "" if absent else number, fraction, base, exponent, format)
+    parts = _Parts(text, sign == "-", whole or "0", fraction or "", *_suffix(suffix, text))
+    quantity = _parse_small(parts)
+    if quantity is not None:
+        return quantity
+    if not whole and not fraction and text[len(sign) : len(sign) + 1] != "0":
+        raise QuantityError(_WRONG_NUMBER, text)
+    return _parse_big(parts)
 
 
 def _suffix(suffix: str, text: str) -> tuple[int, int, str]:
@@ -225,44 +234,40 @@ def _suffix(suffix: str, text: str) -> tuple[int, int, str]:
     raise QuantityError(_WRONG_SUFFIX, text)
 
 
-def _parse_fast(
-    text: str, sign: str, number: str, fraction: str, base: int, exponent: int, format: str
-) -> Quantity | None:
+def _parse_small(parts: _Parts) -> Quantity | None:
     """The numbers that Go keeps in 64 bits; canonical spellings keep their text."""
-    digits = number + fraction
-    if base == 2:
-        if fraction or len(number) + exponent * 3 // 10 > 14:
+    digits = parts.whole + parts.fraction
+    if parts.base == 2:
+        if parts.fraction or len(digits) + parts.exponent * 3 // 10 > 14:
             return None
-        amount, scale = int(digits) << exponent, 0
+        amount, scale = int(digits) << parts.exponent, 0
         canonical = int(digits) & 7 != 0
     else:
-        scale = exponent - len(fraction)
+        scale = parts.exponent - len(parts.fraction)
         if len(digits) > _FAST_DIGITS or scale < _NANO:
             return None
         amount = int(digits)
         canonical = scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
     if amount > _MAX_INT64:
         return None
-    return Quantity(-amount if sign == "-" else amount, scale, format, text=text if canonical else "")
+    return Quantity(-amount if parts.negative else amount, scale, parts.style, text=parts.text if canonical else "")
 
 
-def _parse_big(text: str, sign: str, number: str, fraction: str, base: int, exponent: int, format: str) -> Quantity:
+def _parse_big(parts: _Parts) -> Quantity:
     """All others: rounded up to nano, binary ones capped at 2**63 - 1."""
-    if not number and not fraction:
-        raise QuantityError(_WRONG_NUMBER, text)
-    amount, scale = _integer(number + fraction), -len(fraction)
-    if base == 2:
-        amount <<= exponent
+    amount, scale, style = _integer(parts.whole + parts.fraction), -len(parts.fraction), parts.style
+    if parts.base == 2:
+        amount <<= parts.exponent
     else:
-        scale += exponent
+        scale += parts.exponent
     if scale < _NANO:
         amount, scale = _scaled(amount, scale - _NANO), _NANO
-    if base == 2:
+    if parts.base == 2:
         if amount > _scaled(_MAX_INT64, -scale):
             amount, scale = _MAX_INT64, 0
         if 0 < amount < _scaled(1, -scale):
-            format = DECIMAL_SI
-    return Quantity(-amount if sign == "-" else amount, scale, format, big=True)
+            style = DECIMAL_SI
+    return Quantity(-amount if parts.negative else amount, scale, style, big=True)
 
 
 def _integer(digits: str) -> int:
@@ -277,13 +282,20 @@ def _digits(number: int) -> str:
 
 def _scaled(amount: int, scale: int) -> int:
     """`amount * 10**scale`, rounded away from zero."""
-    if scale >= 0 or not amount:
-        return amount * 10**scale if amount else 0
+    if not amount:
+        return 0
+    if scale >= 0:
+        return amount * _power(scale)
     if -scale > amount.bit_length():
         return 1 if amount > 0 else -1
-    quotient, rest = divmod(abs(amount), 10**-scale)
+    quotient, rest = divmod(abs(amount), _power(-scale))
     rounded = quotient + (rest != 0)
     return rounded if amount > 0 else -rounded
+
+
+def _power(exponent: int) -> int:
+    power: int = 10**exponent
+    return power
 
 
 def _wrap(number: int) -> int:
@@ -316,39 +328,39 @@ def _compare(left: Quantity, right: Quantity) -> int:
     return (first > second) - (first < second)
 
 
-def _sum(left: Quantity, right: Quantity, amount: int, format: str) -> Quantity:
-    """Add `amount * 10**right.scale`; the format is the caller's choice, as zero takes the other side's."""
+def _sum(left: Quantity, right: Quantity, amount: int, style: str) -> Quantity:
+    """Add `amount * 10**right.scale`; the style is the caller's choice, as zero takes the other side's."""
     big = left.big or right.big
     if not amount:
-        return Quantity(left.amount, left.scale, format, big=big)
+        return Quantity(left.amount, left.scale, style, big=big)
     if not left.amount:
-        return Quantity(amount, right.scale, format, big=big)
+        return Quantity(amount, right.scale, style, big=big)
     scale = min(left.scale, right.scale)
     total = left.amount * 10 ** (left.scale - scale) + amount * 10 ** (right.scale - scale)
-    return Quantity(total, scale, format, big=big)
+    return Quantity(total, scale, style, big=big)
 
 
 def _canonical(quantity: Quantity) -> str:
     """No fraction, the largest suffix; binary ones below 1024 or with a fraction print as decimals."""
     if not quantity.amount:
         return "0"
-    format = quantity.format
-    if format == BINARY_SI:
+    style = quantity.format
+    if style == BINARY_SI:
         whole = _whole(quantity.amount, quantity.scale)
         if whole is not None and abs(whole) >= 1024:
             return _binary(whole)
-        format = DECIMAL_SI
+        style = DECIMAL_SI
     amount, scale = _reduced(quantity.amount, quantity.scale)
     amount, scale = amount * 10 ** (scale % 3), scale - scale % 3
-    if format == DECIMAL_SI and scale in _DECIMAL_NAMES:
+    if style == DECIMAL_SI and scale in _DECIMAL_NAMES:
         return f"{_digits(amount)}{_DECIMAL_NAMES[scale]}"
     return f"{_digits(amount)}e{scale}" if scale else _digits(amount)
 
 
 def _whole(amount: int, scale: int) -> int | None:
     if scale >= 0:
-        return amount * 10**scale
-    quotient, rest = divmod(amount, 10**-scale)
+        return amount * _power(scale)
+    quotient, rest = divmod(amount, _power(-scale))
     return None if rest else quotient
 
 

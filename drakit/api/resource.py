@@ -1,9 +1,9 @@
 """resource.k8s.io/v1 of Kubernetes 1.37 as frozen values.
 
 Pointers of the Go types are `None` when absent, plain values are their zero value, lists are tuples and maps are dicts
-(read-only by convention); empty ones are left out on encoding, as `omitempty` does. Fields without a default are the ones that
-the API always writes. Timestamps are RFC 3339 text. Opaque parameters and driver data are `msgspec.Raw`: their exact bytes
-matter to the API server's immutability checks.
+(read-only by convention); empty ones are left out on encoding, as `omitempty` does. Fields without a default are the
+ones that the API always writes. Timestamps are RFC 3339 text. Opaque parameters and driver data are `msgspec.Raw`:
+their exact bytes matter to the API server's immutability checks.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from drakit.api.core import NodeSelector
+from drakit.api.core import NodeSelector  # noqa: TC001  msgspec reads the annotations
 from drakit.api.meta import Condition, ObjectMeta
 from drakit.api.quantity import Quantity  # noqa: TC001  msgspec reads the annotations
 
