@@ -2,7 +2,8 @@
 
 `TABLES[version][type]` lists the fields of a type; v1 and v1beta2 are the same, v1beta1 nests devices in `basic` and
 has flat requests, v1alpha3 has DeviceTaintRule and ResourcePoolStatusRequest only. A test compares the tables with
-the structs and with a recorded OpenAPI document. Sources: spec/resourceslice.md 3, the OpenAPI documents of 1.36 and 1.37.
+the structs and with a recorded OpenAPI document. Sources: spec/resourceslice.md 3, the OpenAPI documents of 1.36 and
+1.37.
 """
 
 from __future__ import annotations

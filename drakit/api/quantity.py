@@ -277,7 +277,7 @@ def _integer(digits: str) -> int:
 
 def _digits(number: int) -> str:
     """`str(number)` without Python's limit on the number of digits."""
-    return str(number) if number.bit_length() < 3 * _PLAIN_DIGITS else format(decimal.Decimal(number), "f")
+    return str(number) if number.bit_length() < 3 * _PLAIN_DIGITS else f"{decimal.Decimal(number):f}"
 
 
 def _scaled(amount: int, scale: int) -> int:
@@ -294,7 +294,7 @@ def _scaled(amount: int, scale: int) -> int:
 
 
 def _power(exponent: int) -> int:
-    power: int = 10**exponent
+    power: int = pow(10, exponent)
     return power
 
 
@@ -324,7 +324,8 @@ def _compare(left: Quantity, right: Quantity) -> int:
     if order[0] != order[1]:
         return sign if order[0] > order[1] else -sign
     scale = min(left.scale, right.scale)
-    first, second = left.amount * 10 ** (left.scale - scale), right.amount * 10 ** (right.scale - scale)
+    first = left.amount * _power(left.scale - scale)
+    second = right.amount * _power(right.scale - scale)
     return (first > second) - (first < second)
 
 
