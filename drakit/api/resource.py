@@ -2,8 +2,8 @@
 
 Pointers of the Go types are `None` when absent, plain values are their zero value, lists are tuples and maps are dicts
 (read-only by convention); empty ones are left out on encoding, as `omitempty` does. Fields without a default are the
-ones that the API always writes. Timestamps are RFC 3339 text. Opaque parameters and driver data are `msgspec.Raw`:
-their exact bytes matter to the API server's immutability checks.
+ones that the API always writes. Timestamps are RFC 3339 text. Opaque parameters and driver data are `msgspec.Raw`,
+empty when absent: their exact bytes matter to the API server's immutability checks.
 """
 
 from __future__ import annotations
@@ -433,7 +433,7 @@ class AllocatedDeviceStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defa
     device: str
     share_id: str | None = msgspec.field(default=None, name="shareID")
     conditions: tuple[Condition, ...] = ()
-    data: msgspec.Raw | None = None
+    data: msgspec.Raw = msgspec.Raw()
     network_data: NetworkDeviceData | None = None
 
 

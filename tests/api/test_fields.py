@@ -45,7 +45,7 @@ def matches(annotation: Any, field: Field) -> bool:
     options = [each for each in typing.get_args(annotation) if each is not type(None)]
     optional = type(None) in typing.get_args(annotation)
     inner = options[0] if optional and len(options) == 1 else annotation
-    if optional != (field.pointer and not (field.type.name == "raw" and field.required)) and not field.required:
+    if not field.required and not field.raw and optional != field.pointer:
         return False
     item = SCALARS.get(field.type.name) or STRUCTS[field.type.name]
     if field.type.shape == "list":
