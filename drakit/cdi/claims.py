@@ -1,6 +1,7 @@
 """The CDI Spec of one prepared claim: a device for each one prepared, named after the claim, so that no id repeats."""
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 import msgspec
 
@@ -13,6 +14,8 @@ __all__ = ["CLAIM", "claim_file", "claim_spec"]
 
 CLAIM = "claim"
 
+Key = TypeVar("Key", bound=tuple[str, ...])
+
 
 def claim_file(uid: str) -> SpecFile:
     """The file that holds the Spec of claim `uid`."""
@@ -20,8 +23,8 @@ def claim_file(uid: str) -> SpecFile:
 
 
 def claim_spec(
-    driver: str, uid: str, devices: Mapping[tuple[str, ...], ContainerEdits], common: ContainerEdits | None = None
-) -> tuple[Spec | None, dict[tuple[str, ...], tuple[str, ...]]]:
+    driver: str, uid: str, devices: Mapping[Key, ContainerEdits], common: ContainerEdits | None = None
+) -> tuple[Spec | None, dict[Key, tuple[str, ...]]]:
     """The Spec of a claim (None when nothing is to be edited), and the CDI ids of each of its devices.
 
     Args:

@@ -141,11 +141,11 @@ def apply(
     if edits.mounts:
         spec["mounts"] = _mounts(spec, edits.mounts)
     for hook in edits.hooks:
-        content = msgspec.to_builtins(hook)
+        content = _plain(hook)
         hooks = _member(spec, "hooks")
         hooks.setdefault(content.pop("hookName"), []).append(content)
     if edits.intel_rdt is not None:
-        _member(spec, "linux")["intelRdt"] = msgspec.to_builtins(edits.intel_rdt)
+        _member(spec, "linux")["intelRdt"] = _plain(edits.intel_rdt)
     _add_gids(spec, edits.additional_gids)
     return spec
 
@@ -184,6 +184,11 @@ def _unresolvable(missing: Sequence[str], inventory: Inventory) -> str:
     ]
     reasons += [f"{path} counts as absent: {why}" for path, why in inventory.errors.items()]
     return f"{message} ({'; '.join(reasons)})" if reasons else message
+
+
+def _plain(value: msgspec.Struct) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
+    return plain
 
 
 def _member(parent: dict[str, Any], key: str) -> dict[str, Any]:
