@@ -87,9 +87,7 @@ class Scheduler:
             node: core.Node, wanted: Sequence[resource.ResourceClaim]
         ) -> Sequence[resource.AllocationResult] | None:
             if not made:
-                allocated = [
-                    self._caches.decode(item) for item in claims if (item.get("status") or {}).get("allocation")
-                ]
+                held = [item for item in claims if (item.get("status") or {}).get("allocation")]
                 made.append(
                     Allocator(
                         [self._caches.decode(item) for item in self._caches.slices],
