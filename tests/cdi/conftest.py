@@ -32,7 +32,7 @@ def _schema() -> dict[str, Any]:
         major=_INT,
         minor=_INT,
         fileMode=_GID,
-        permissions={"pattern": "^([rwm]*|none)$"},
+        permissions={"type": "string", "pattern": "^([rwm]*|none)$"},
         uid=_GID,
         gid=_GID,
     )
@@ -67,7 +67,7 @@ def _schema() -> dict[str, Any]:
     return _object(
         ("cdiVersion", "kind", "devices"),
         cdiVersion=_STRING,
-        kind={"pattern": "^[A-Za-z][A-Za-z0-9_.-]*/[A-Za-z][A-Za-z0-9_.-]*$"},
+        kind={"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_.-]*/[A-Za-z][A-Za-z0-9_.-]*$"},
         annotations=annotations,
         devices={"type": "array", "minItems": 1, "items": device},
         containerEdits=edits,

@@ -201,7 +201,15 @@ def test_what_is_no_mapping_is_no_spec(value: Any) -> None:
 
 
 def test_the_schema_refuses_what_has_the_wrong_shape(schema: dict[str, Any]) -> None:
-    shape = ("unknown field", "must be a ", "must be an ", "must be from", "is missing")
+    shape = (
+        "unknown field",
+        "must be a mapping",
+        "must be a list",
+        "must be a string",
+        "must be an ",
+        "must be from",
+        "is missing",
+    )
     wrong = [value for value, _ in BAD.values() if any(f.message.startswith(shape) for f in cdi.validate(value))]
     assert len(wrong) > 15
     for value in wrong:
