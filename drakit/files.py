@@ -119,8 +119,12 @@ class Filesystem:
                 64 MiB.
         """
         descriptor = _open(path, os.O_RDONLY | os.O_NONBLOCK, follow=follow)
-        with os.fdopen(descriptor, "rb") as file:
+        try:
             _require_regular(descriptor, path)
+        except OSError:
+            os.close(descriptor)
+            raise
+        with os.fdopen(descriptor, "rb") as file:
             data = file.read(_READ_LIMIT + 1)
         if len(data) > _READ_LIMIT:
             raise OSError(errno.EFBIG, "too large for a state file", os.fspath(path))
