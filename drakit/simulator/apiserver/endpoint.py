@@ -1,0 +1,537 @@
+"""HTTP requests to answers: authentication, routing, options, media types, streams."""
+
+import hashlib
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from aiohttp import web
+from multidict import CIMultiDict
+
+from drakit.clock import Clock
+from drakit.simulator.apiserver import discovery, openapi, tables
+from drakit.simulator.apiserver.access import Access, User, service_account_user
+from drakit.simulator.apiserver.answers import Answer
+from drakit.simulator.apiserver.errors import (
+    Refused,
+    forbidden,
+    invalid_options,
+    method_not_allowed,
+    no_such_path,
+    unauthorized,
+    unsupported_media_type,
+)
+from drakit.simulator.apiserver.faults import Call, Fault, Faults, Requests
+from drakit.simulator.apiserver.listing import Listing, list_records, parse_revision, too_large
+from drakit.simulator.apiserver.media import (
+    JSON,
+    YAML,
+    Accepted,
+    accepted,
+    accepts_discovery,
+    from_yaml,
+    media_type,
+    to_yaml,
+)
+from drakit.simulator.apiserver.objects import Objects, Outcome
+from drakit.simulator.apiserver.options import DeleteOptions, ListOptions, WriteOptions, truth
+from drakit.simulator.apiserver.paths import Target, parse
+from drakit.simulator.apiserver.selectors import parse as parse_selector
+from drakit.simulator.apiserver.storage import Record
+from drakit.simulator.apiserver.watching import Watch
+
+__all__ = ["Endpoint"]
+
+_HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
+_MINIMUM_WATCH, _MAXIMUM_WATCH = 1800, 3600
+"""Seconds that a watch without timeoutSeconds lasts: half an hour to an hour, as on a real server."""
+_PATCHES = {
+    "application/json-patch+json": "json",
+    "application/merge-patch+json": "merge",
+    "application/strategic-merge-patch+json": "strategic",
+    "application/apply-patch+yaml": "apply",
+}
+
+
+class Endpoint:
+    """Answers the requests of one server."""
+
+    def __init__(
+        self,
+        objects: Objects,
+        access: Access,
+        *,
+        clock: Clock,
+        faults: Faults,
+        requests: Requests,
+        future_wait: float,
+    ) -> None:
+        """Answer from `objects`; requests for a future revision wait `future_wait` seconds for it."""
+        self._objects = objects
+        self._access = access
+        self._clock = clock
+        self._faults = faults
+        self._requests = requests
+        self._future_wait = future_wait
+        self._watches: dict[Watch, str] = {}
+        self.address = ""
+        self.authorizer: Callable[[Call], bool] | None = None
+        self.is_open = False
+
+    def drop_watches(self, resource: str | None = None) -> int:
+        """Break the open watches (of one resource); returns how many."""
+        hit = [watch for watch, plural in self._watches.items() if resource in {None, plural}]
+        for watch in hit:
+            watch.drop()
+        return len(hit)
+
+    def watching(self, resource: str | None = None) -> int:
+        """How many watches are open."""
+        return sum(1 for plural in self._watches.values() if resource in {None, plural})
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request; never raises but for a closed connection."""
+        call = Call("get", "", name=request.path)
+        try:
+            user = self._authenticate(request)
+            target = parse(self._objects.registry, request.rel_url.raw_path)
+            call = self._call(request, target, user)
+            faults = self._faults.take(call)
+            await self._before(request, faults)
+            answer: Answer | web.StreamResponse = await self._answer(request, target, call)
+            if any(fault.effect == "lose" for fault in faults):
+                raise _Dropped
+        except Refused as refusal:
+            answer = _refused(refusal)
+        except _Dropped:
+            self._requests.note(call)
+            return _abort(request)
+        if isinstance(answer, web.StreamResponse):
+            self._requests.note(msgspec.structs.replace(call, status=answer.status))
+            return answer
+        self._requests.note(msgspec.structs.replace(call, status=answer.status))
+        return _response(answer)
+
+    # -- before the answer ------------------------------------------------------------------------------------------
+
+    def _authenticate(self, request: web.BaseRequest) -> User:
+        if self.is_open or request.path in _HEALTH:
+            return User("system:anonymous", ("system:unauthenticated",))
+        transport = request.transport
+        peer = transport.get_extra_info("peercert") if transport is not None else None
+        user = self._access.identify(request.headers.get("Authorization"), peer)
+        if user is None:
+            raise unauthorized()
+        impersonated = request.headers.get("Impersonate-User")
+        if impersonated:
+            return User(impersonated, (*request.headers.getall("Impersonate-Group", []), "system:authenticated"))
+        return user
+
+    def _call(self, request: web.BaseRequest, target: Target | None, user: User) -> Call:
+        if target is None:
+            return Call(request.method.lower(), "", name=request.path, user=user.name, groups=user.groups)
+        call = Call(
+            self._verb(request, target),
+            target.kind.plural,
+            target.subresource or "",
+            target.namespace or "",
+            target.name or "",
+            target.kind.group,
+            target.version,
+            user.name,
+            user.groups,
+            dry_run="dryRun" in request.query,
+        )
+        if self.authorizer is not None and not self.authorizer(call):
+            raise _denied(target, call)
+        return call
+
+    @staticmethod
+    def _verb(request: web.BaseRequest, target: Target) -> str:
+        match request.method:
+            case "GET" | "HEAD":
+                if target.watch or truth(request.query.get("watch")):
+                    return "watch"
+                return "get" if target.name is not None else "list"
+            case "POST":
+                return "create"
+            case "PUT":
+                return "update"
+            case "PATCH":
+                return "patch"
+            case "DELETE":
+                return "delete" if target.name is not None else "deletecollection"
+            case other:
+                return other.lower()
+
+    async def _before(self, request: web.BaseRequest, faults: list[Fault]) -> None:
+        for fault in faults:
+            if fault.effect == "delay":
+                await self._clock.sleep(fault.seconds)
+            elif fault.effect == "fail":
+                raise fault.refusal()
+            elif fault.effect == "drop":
+                raise _Dropped
+
+    # -- the answer -------------------------------------------------------------------------------------------------
+
+    async def _answer(self, request: web.BaseRequest, target: Target | None, call: Call) -> Answer | web.StreamResponse:
+        if target is None:
+            return self._document(request)
+        form = accepted(request.headers.get("Accept", ""))
+        self._check_method(target, request.method)
+        match call.verb:
+            case "get":
+                record = self._objects.get(target)
+                return self._show(target, record, form, request)
+            case "list":
+                return await self._list(target, form, request)
+            case "watch":
+                return await self._watch(target, form, request)
+        body = await self._body(request)
+        match call.verb:
+            case "create":
+                return self._show_outcome(target, self._create(target, body, request), form, request)
+            case "update":
+                options = WriteOptions.parse(request.query, _agent(request), "UpdateOptions")
+                outcome = self._objects.update(target, _json(body, request), options)
+                return self._show_outcome(target, outcome, form, request)
+            case "patch":
+                return self._show_outcome(target, self._patch(target, body, request), form, request)
+            case "delete":
+                return self._delete(target, body, form, request)
+            case _:
+                return self._delete_collection(target, body, form, request)
+
+    @staticmethod
+    def _check_method(target: Target, method: str) -> None:
+        kind = target.kind
+        if target.subresource is not None:
+            verbs: tuple[str, ...] = kind.subresources[target.subresource]
+        elif target.name is not None:
+            verbs = ("get", "update", "patch", "delete")
+        elif target.namespace is None and kind.namespaced:
+            verbs = ("get",)
+        else:
+            verbs = ("get", "create", *(("delete",) if kind.collection_delete else ()))
+        needed = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+        if needed.get(method) not in verbs:
+            raise method_not_allowed()
+
+    @staticmethod
+    async def _body(request: web.BaseRequest) -> bytes:
+        try:
+            return await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            message = "Request entity too large: limit is 3145728"
+            raise Refused(413, "RequestEntityTooLarge", message, details={}) from None
+
+    def _create(self, target: Target, body: bytes, request: web.BaseRequest) -> Outcome:
+        options = WriteOptions.parse(request.query, _agent(request), "CreateOptions")
+        body = _json(body, request)
+        if target.subresource == "binding":
+            return self._objects.bind(target, body, options)
+        if target.subresource == "eviction":
+            return self._objects.evict(target, body)
+        if target.subresource == "token":
+            return self._token(target, body)
+        return self._objects.create(target, body, options)
+
+    def _token(self, target: Target, body: bytes) -> Outcome:
+        """POST serviceaccounts/NAME/token: a token for that account, valid until it is revoked."""
+        account = self._objects.get(target)
+        asked = msgspec.json.decode(body) if body else {}
+        bound = (asked.get("spec") or {}).get("boundObjectRef") or {}
+        node = bound.get("name", "") if bound.get("kind") == "Node" else ""
+        token = self._access.issue(service_account_user(target.namespace or "", target.name or "", node))
+        review = {
+            "kind": "TokenRequest",
+            "apiVersion": "authentication.k8s.io/v1",
+            "metadata": {"name": target.name, "namespace": target.namespace},
+            "spec": {"audiences": [], "expirationSeconds": 3600, **(asked.get("spec") or {})},
+            "status": {"token": token, "expirationTimestamp": "2099-01-01T00:00:00Z"},
+        }
+        return Outcome(Record(account.key, account.revision, review), 201)
+
+    def _patch(self, target: Target, body: bytes, request: web.BaseRequest) -> Outcome:
+        kind = _PATCHES.get(media_type(request.headers.get("Content-Type", "")))
+        if kind is None:
+            raise unsupported_media_type(patch=True)
+        options = WriteOptions.parse(request.query, _agent(request), "PatchOptions")
+        if kind == "apply":
+            if not request.query.get("fieldManager"):
+                raise invalid_options(
+                    "PatchOptions",
+                    "FieldValueRequired",
+                    "fieldManager",
+                    "Required value: is required for apply patch",
+                )
+            return self._objects.apply(target, from_yaml(body), options)
+        return self._objects.patch(target, kind, body, options)
+
+    def _delete(self, target: Target, body: bytes, form: Accepted, request: web.BaseRequest) -> Answer:
+        body = _json(body, request) if body else body
+        outcome = self._objects.delete(target, DeleteOptions.parse(request.query, body))
+        kind = target.kind
+        if kind.delete_returns_object or outcome.record.metadata.get("deletionTimestamp"):
+            return self._show_outcome(target, outcome, form, request)
+        details: dict[str, Any] = {"name": target.name}
+        if kind.group:
+            details["group"] = kind.group
+        details |= {"kind": kind.plural, "uid": outcome.record.metadata["uid"]}
+        status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+        return _formatted(msgspec.json.encode(status), form)
+
+    def _delete_collection(self, target: Target, body: bytes, form: Accepted, request: web.BaseRequest) -> Answer:
+        options = ListOptions.parse(request.query)
+        select = self._selector(target, options)
+        listing = list_records(self._objects.storage, target, options, select)
+        delete_options = DeleteOptions.parse(request.query, _json(body, request) if body else body)
+        for record in listing.records:
+            one = msgspec.structs.replace(target, name=record.key[1], namespace=record.key[0] or None)
+            self._objects.delete(one, delete_options)
+        return self._show_list(target, listing, form, options)
+
+    def _selector(self, target: Target, options: ListOptions) -> Any:
+        return parse_selector(
+            target.kind,
+            target.version,
+            self._objects.registry.version,
+            options.label_selector,
+            options.field_selector,
+        )
+
+    async def _list(self, target: Target, form: Accepted, request: web.BaseRequest) -> Answer:
+        options = ListOptions.parse(request.query)
+        select = self._selector(target, options)
+        await self._wait_for_future(parse_revision(options.resource_version))
+        listing = list_records(self._objects.storage, target, options, select)
+        return self._show_list(target, listing, form, options)
+
+    async def _wait_for_future(self, revision: int) -> None:
+        """A real server waits three seconds for its cache to reach a revision that it has not seen."""
+        if revision > self._objects.storage.revision:
+            await self._clock.sleep(self._future_wait)
+
+    # -- showing ----------------------------------------------------------------------------------------------------
+
+    def _deprecation(self, target: Target) -> tuple[str, ...]:
+        return openapi.deprecations(target.kind, target.version, self._objects.registry.version)
+
+    def _show_outcome(self, target: Target, outcome: Outcome, form: Accepted, request: web.BaseRequest) -> Answer:
+        obj = outcome.record.object
+        if obj.get("kind") == "TokenRequest":
+            return _formatted(msgspec.json.encode(obj), form, outcome.status)
+        if target.subresource in {"binding", "eviction"}:
+            status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+            return _formatted(msgspec.json.encode(status), form, 201)
+        answer = self._show(target, outcome.record, form, request)
+        answer.status = outcome.status
+        answer.warnings = tuple(dict.fromkeys((*answer.warnings, *outcome.warnings)))
+        return answer
+
+    def _show(self, target: Target, record: Record, form: Accepted, request: web.BaseRequest) -> Answer:
+        kind = target.kind
+        if form.transform == "Table":
+            include = request.query.get("includeObject", "")
+            row = (record.object, self._row_object(target, record, include))
+            metadata = {"resourceVersion": record.metadata.get("resourceVersion", "")}
+            body = msgspec.json.encode(tables.table(kind, [row], metadata, self._clock.now()))
+        elif form.transform:
+            body = msgspec.json.encode(_partial(record))
+        else:
+            body = self._objects.encode_whole(kind, record, target.version)
+        answer = _formatted(body, form)
+        answer.warnings = self._deprecation(target)
+        return answer
+
+    def _row_object(self, target: Target, record: Record, include: str) -> Any:
+        if include == "None":
+            return None
+        if include == "Object":
+            return msgspec.Raw(self._objects.encode_whole(target.kind, record, target.version))
+        return _partial(record)
+
+    def _show_list(self, target: Target, listing: Listing, form: Accepted, options: ListOptions) -> Answer:
+        kind, records = target.kind, listing.records
+        if form.transform == "Table":
+            rows = [(record.object, self._row_object(target, record, options.include_object)) for record in records]
+            body = msgspec.json.encode(tables.table(kind, rows, listing.metadata(), self._clock.now()))
+        elif form.transform:
+            document = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
+            items = [_partial(record) for record in records]
+            body = msgspec.json.encode({**document, "metadata": listing.metadata(), "items": items})
+        else:
+            head = f'{{"kind":"{kind.kind}List","apiVersion":"{target.api_version}","metadata":'.encode()
+            shown = b",".join(self._objects.encode(kind, record, target.version) for record in records)
+            body = b"".join((head, msgspec.json.encode(listing.metadata()), b',"items":[', shown, b"]}"))
+        answer = _formatted(body, form)
+        answer.warnings = self._deprecation(target)
+        return answer
+
+    # -- watching ---------------------------------------------------------------------------------------------------
+
+    async def _watch(self, target: Target, form: Accepted, request: web.BaseRequest) -> web.StreamResponse:
+        options = ListOptions.parse(request.query, watch=True)
+        if target.name is not None:
+            selected = f"metadata.name={target.name}"
+            options = msgspec.structs.replace(options, field_selector=selected)
+            target = msgspec.structs.replace(target, name=None)
+        select = self._selector(target, options)
+        storage = self._objects.storage
+        watch = Watch(storage, target, options, select, self._shower(target, form, options), self._clock)
+        await self._wait_for_future(watch.start())
+        if watch.start() > storage.revision:
+            raise too_large(watch.start(), storage.revision)
+        seconds = options.timeout_seconds or (_MINIMUM_WATCH + _MAXIMUM_WATCH) / 2
+        response = web.StreamResponse(headers=_headers(Answer(b"", warnings=self._deprecation(target))))
+        response.enable_chunked_encoding()
+        self._watches[watch] = target.kind.plural
+        try:
+            await response.prepare(request)
+            async for line in watch.lines(self._clock.monotonic() + seconds):
+                await response.write(line)
+        except ConnectionError:
+            return response
+        finally:
+            del self._watches[watch]
+        if watch.dropped:
+            return _abort(request)
+        await response.write_eof()
+        return response
+
+    def _shower(self, target: Target, form: Accepted, options: ListOptions) -> Callable[[Record], bytes]:
+        kind, version = target.kind, target.version
+        if form.transform == "Table":
+            first = True
+
+            def show_table(record: Record) -> bytes:
+                nonlocal first
+                row = (record.object, self._row_object(target, record, options.include_object))
+                metadata = {"resourceVersion": record.metadata["resourceVersion"]}
+                document = tables.table(kind, [row], metadata, self._clock.now(), with_columns=first)
+                first = False
+                return msgspec.json.encode(document)
+
+            return show_table
+        if form.transform:
+            return lambda record: msgspec.json.encode(_partial(record))
+        return lambda record: self._objects.encode_whole(kind, record, version)
+
+    # -- documents --------------------------------------------------------------------------------------------------
+
+    def _document(self, request: web.BaseRequest) -> Answer:
+        path = request.path.rstrip("/")
+        if request.method not in {"GET", "HEAD"}:
+            if parse(self._objects.registry, path) is None:
+                raise no_such_path()
+            raise method_not_allowed()
+        if path in _HEALTH or path.startswith(("/livez/", "/readyz/")):
+            headers = {"X-Content-Type-Options": "nosniff"}
+            return Answer(b"ok", media="text/plain; charset=utf-8", headers=headers)
+        registry = self._objects.registry
+        if path in {"/api", "/apis"}:
+            return self._roots(path, request)
+        if path == "/version":
+            return Answer(msgspec.json.encode(discovery.version_info(registry.version)))
+        if path.startswith("/openapi/"):
+            return openapi.answer(registry, path, request.headers.get("If-None-Match", ""))
+        parts = path.strip("/").split("/")
+        if parts[0] == "api" and len(parts) == 2 and registry.serves("", parts[1]):
+            return _encoded(discovery.api_resource_list(registry, "", parts[1]))
+        if parts[0] == "apis" and len(parts) == 2 and parts[1] in registry.groups:
+            return _encoded(discovery.api_group(registry, parts[1]))
+        if parts[0] == "apis" and len(parts) == 3 and registry.serves(parts[1], parts[2]):
+            return _encoded(discovery.api_resource_list(registry, parts[1], parts[2]))
+        raise no_such_path()
+
+    def _roots(self, path: str, request: web.BaseRequest) -> Answer:
+        registry = self._objects.registry
+        wants = accepts_discovery(request.headers.get("Accept", ""))
+        if wants is None:
+            known = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+            raise Refused(406, "NotAcceptable", f"only the following media types are accepted: {known}")
+        if not wants:
+            plain = discovery.api_versions(self.address) if path == "/api" else discovery.api_group_list(registry)
+            return _encoded(plain)
+        body = msgspec.json.encode(discovery.aggregated(registry, core=path == "/api"))
+        etag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
+        headers = {"Etag": etag, "Vary": "Accept", "Cache-Control": "public"}
+        media = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+        if request.headers.get("If-None-Match") == etag:
+            return Answer(b"", 304, media, headers=headers)
+        return Answer(body, media=media, headers=headers)
+
+
+class _Dropped(Exception):  # noqa: N818  (an order, not a fault)
+    """The connection is to be closed without an answer."""
+
+
+def _abort(request: web.BaseRequest) -> web.StreamResponse:
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response(status=500)
+
+
+def _agent(request: web.BaseRequest) -> str:
+    return request.headers.get("User-Agent", "")
+
+
+def _json(body: bytes, request: web.BaseRequest) -> bytes:
+    """The body as JSON, by its Content-Type."""
+    media = media_type(request.headers.get("Content-Type", JSON))
+    if media == YAML:
+        return from_yaml(body)
+    if media not in {JSON, ""}:
+        raise unsupported_media_type()
+    return body
+
+
+def _partial(record: Record) -> dict[str, Any]:
+    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": record.metadata}
+
+
+def _encoded(document: dict[str, Any]) -> Answer:
+    return Answer(msgspec.json.encode(document))
+
+
+def _formatted(body: bytes, form: Accepted, status: int = 200) -> Answer:
+    if form.media == YAML:
+        return Answer(to_yaml(body), status, YAML)
+    return Answer(body, status)
+
+
+def _denied(target: Target, call: Call) -> Refused:
+    kind = target.kind
+    resource = f"{kind.plural}/{call.subresource}" if call.subresource else kind.plural
+    where = f'in the namespace "{call.namespace}"' if call.namespace else "at the cluster scope"
+    why = f'User "{call.user}" cannot {call.verb} resource "{resource}" in API group "{kind.group}" {where}'
+    return forbidden(kind, call.name, why)
+
+
+def _refused(refusal: Refused) -> Answer:
+    headers = {}
+    if refusal.retry_after is not None:
+        headers["Retry-After"] = str(refusal.retry_after)
+    if refusal.status == 403:
+        headers["X-Content-Type-Options"] = "nosniff"
+    return Answer(msgspec.json.encode(refusal.body()), refusal.status, warnings=refusal.warnings, headers=headers)
+
+
+def _headers(answer: Answer) -> list[tuple[str, str]]:
+    headers = [("Audit-Id", str(uuid.uuid4())), ("Content-Type", answer.media)]
+    if "Cache-Control" not in answer.headers:
+        headers.append(("Cache-Control", "no-cache, private"))
+    headers += [("Warning", f"299 - {_quoted(text)}") for text in answer.warnings]
+    headers += answer.headers.items()
+    return headers
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _response(answer: Answer) -> web.Response:
+    return web.Response(body=answer.body, status=answer.status, headers=CIMultiDict(_headers(answer)))

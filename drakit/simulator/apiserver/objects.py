@@ -1,0 +1,561 @@
+"""What the server does to objects: create, read, update, patch, delete, by the rules of a real registry.
+
+Everything here is synchronous: between the read and the write of an update nothing else happens.
+"""
+
+import random
+import uuid
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from drakit.simulator.apiserver import ownership, patches
+from drakit.simulator.apiserver.apply import apply, check_declared
+from drakit.simulator.apiserver.errors import (
+    already_exists,
+    bad_request,
+    conflict,
+    forbidden,
+    internal,
+    not_found,
+)
+from drakit.simulator.apiserver.gatekeeper import Circumstances, Gatekeeper, Verdict, decode
+from drakit.simulator.apiserver.options import DeleteOptions, WriteOptions
+from drakit.simulator.apiserver.paths import Target
+from drakit.simulator.apiserver.plain import check_identity
+from drakit.simulator.apiserver.resources import NAMESPACES, Kind, Registry
+from drakit.simulator.apiserver.shapes import Shape
+from drakit.simulator.apiserver.storage import Key, Record, Storage
+
+__all__ = ["Objects", "Outcome", "timestamp"]
+
+_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+"""Kubernetes generates names from these, so that they spell no words."""
+_NAME_ATTEMPTS = 8
+_LONGEST_PREFIX = 58
+
+
+def timestamp(moment: datetime) -> str:
+    """RFC 3339 in UTC with whole seconds, as the API writes times."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """A write that took place (or would have, in a dry run)."""
+
+    record: Record
+    status: int = 200
+    warnings: tuple[str, ...] = ()
+
+
+class _SentMeta(msgspec.Struct, rename="camel"):
+    """The parts of a sent object that are compared with path and storage before anything else."""
+
+    name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class _Sent(msgspec.Struct):
+    metadata: _SentMeta | None = None
+
+
+_SENT = msgspec.json.Decoder(_Sent)
+
+
+class Objects:
+    """The objects of one server and the rules for changing them."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        registry: Registry,
+        gatekeeper: Gatekeeper,
+        shape_of: Callable[[Kind, str], Shape],
+        now: Callable[[], datetime],
+    ) -> None:
+        """Work on `storage`, asking `gatekeeper` about each write."""
+        self.storage = storage
+        self.registry = registry
+        self.gatekeeper = gatekeeper
+        self.shape_of = shape_of
+        self._now = now
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def get(self, target: Target) -> Record:
+        """The current record.
+
+        Raises:
+            Refused: 404.
+        """
+        record = self.storage.get(target.kind, target.key)
+        if record is None:
+            raise not_found(target.kind, target.name or "")
+        return record
+
+    def encode(self, kind: Kind, record: Record, version: str) -> bytes:
+        """The object as JSON in `version` without kind and apiVersion, as list items are; cached."""
+        encoded = record.encoded.get(version)
+        if encoded is None:
+            obj = self.gatekeeper.convert(kind, record.object, version)
+            encoded = msgspec.json.encode({key: obj[key] for key in obj if key not in {"kind", "apiVersion"}})
+            record.encoded[version] = encoded
+        return encoded
+
+    def encode_whole(self, kind: Kind, record: Record, version: str) -> bytes:
+        """The object as JSON in `version`."""
+        head = f'{{"kind":"{kind.kind}","apiVersion":"{kind.api_version(version)}",'.encode()
+        return head + self.encode(kind, record, version)[1:]
+
+    # -- creating ---------------------------------------------------------------------------------------------------
+
+    def create(self, target: Target, body: bytes, options: WriteOptions) -> Outcome:
+        """POST: a new object, named by its metadata or by generateName.
+
+        Raises:
+            Refused: 400, 404 (namespace), 409, 422, 500 (a resourceVersion was sent).
+        """
+        suffix = self._suffix()
+        verdict = self._ask("create", target, body, None, options, suffix)
+        _raise_undecodable(verdict)
+        sent = _sent_metadata(body)
+        self._check_namespace(target, sent)
+        obj = _admitted(verdict)
+        metadata = obj["metadata"]
+        name = metadata.get("name") or ""
+        if not name or (not sent.name and metadata.get("generateName")):
+            name = self._generated_name(target, metadata.get("generateName") or "", suffix)
+        key = (target.namespace or "", name)
+        if self.storage.get(target.kind, key) is not None:
+            raise already_exists(target.kind, name)
+        if sent.resource_version and not options.dry_run:
+            raise internal("resourceVersion should not be set on objects to be created")
+        obj["metadata"] = self._new_metadata(target, name, metadata)
+        self._set_owners(target, None, obj, options)
+        record = self._store(target.kind, key, obj, dry_run=options.dry_run)
+        return Outcome(record, 201, verdict.warnings)
+
+    def _ask(
+        self,
+        verb: str,
+        target: Target,
+        body: bytes,
+        stored: dict[str, Any] | None,
+        options: WriteOptions,
+        suffix: str = "aaaaa",
+    ) -> Verdict:
+        labels = None
+        if target.namespace:
+            namespace = self.storage.get(NAMESPACES, ("", target.namespace))
+            labels = (namespace.metadata.get("labels") or {}) if namespace is not None else None
+        circumstances = Circumstances(options.field_validation, labels, timestamp(self._now()), suffix)
+        return self.gatekeeper.ask(verb, target, body, stored, circumstances)
+
+    def _check_namespace(self, target: Target, sent: _SentMeta) -> None:
+        if not target.kind.namespaced:
+            return
+        namespace = target.namespace or ""
+        if sent.namespace and sent.namespace != namespace:
+            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        record = self.storage.get(NAMESPACES, ("", namespace))
+        if record is None:
+            raise not_found(NAMESPACES, namespace)
+        if record.metadata.get("deletionTimestamp"):
+            why = f"unable to create new content in namespace {namespace} because it is being terminated"
+            refusal = forbidden(target.kind, sent.name or "", why)
+            cause = {"reason": "NamespaceTerminating", "message": f"namespace {namespace} is being terminated"}
+            refusal.details = {**(refusal.details or {}), "causes": [{**cause, "field": "metadata.namespace"}]}
+            raise refusal
+
+    @staticmethod
+    def _suffix() -> str:
+        return "".join(random.choices(_SUFFIX_LETTERS, k=5))  # noqa: S311  (a name, not a secret)
+
+    def _generated_name(self, target: Target, prefix: str, suffix: str) -> str:
+        for _ in range(_NAME_ATTEMPTS):
+            name = prefix[:_LONGEST_PREFIX] + suffix
+            if self.storage.get(target.kind, (target.namespace or "", name)) is None:
+                return name
+            suffix = self._suffix()
+        raise already_exists(target.kind, name)
+
+    def _new_metadata(self, target: Target, name: str, sent: dict[str, Any]) -> dict[str, Any]:
+        metadata: dict[str, Any] = {"name": name}
+        if sent.get("generateName"):
+            metadata["generateName"] = sent["generateName"]
+        if target.kind.namespaced:
+            metadata["namespace"] = target.namespace
+        metadata["uid"] = str(uuid.uuid4())
+        metadata["resourceVersion"] = ""
+        if target.kind.has_generation:
+            metadata["generation"] = 1
+        elif sent.get("generation"):
+            metadata["generation"] = sent["generation"]
+        metadata["creationTimestamp"] = timestamp(self._now())
+        metadata.update(_kept_metadata(sent))
+        return metadata
+
+    # -- updating ---------------------------------------------------------------------------------------------------
+
+    def update(self, target: Target, body: bytes, options: WriteOptions) -> Outcome:
+        """PUT, and the second half of every patch.
+
+        Raises:
+            Refused: 400, 404, 409, 422.
+        """
+        sent = _sent_metadata(body)
+        if sent.name and sent.name != target.name:
+            raise bad_request(
+                f"the name of the object ({sent.name}) does not match the name on the URL ({target.name})"
+            )
+        if target.kind.namespaced and sent.namespace and sent.namespace != target.namespace:
+            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        existing = self.storage.get(target.kind, target.key)
+        if existing is None:
+            decode(target.kind, body)
+            if target.kind.create_on_update and target.subresource is None:
+                return self.create(target, body, options)
+            raise not_found(target.kind, target.name or "")
+        verdict = self._ask("update", target, body, existing.object, options)
+        _raise_undecodable(verdict)
+        self._check_preconditions(target, existing, sent)
+        return self._replace(target, existing, _admitted(verdict), options, verdict.warnings)
+
+    def _check_preconditions(self, target: Target, existing: Record, sent: _SentMeta) -> None:
+        name = target.name or ""
+        if sent.resource_version and sent.resource_version != existing.metadata["resourceVersion"]:
+            if not sent.resource_version.isdecimal():
+                value = sent.resource_version
+                raise internal(
+                    f'resourceVersion: Invalid value: "{value}": strconv.ParseUint: parsing "{value}": invalid syntax'
+                )
+            raise conflict(target.kind, name)
+        uid = existing.metadata["uid"]
+        if sent.uid and sent.uid != uid:
+            where = f"/registry/{target.kind.plural}/{'/'.join(part for part in target.key if part)}"
+            why = (
+                f"StorageError: invalid object, Code: 4, Key: {where}, ResourceVersion: 0, AdditionalErrorMsg: "
+                f"Precondition failed: UID in precondition: {sent.uid}, UID in object meta: {uid}"
+            )
+            raise conflict(target.kind, name, why)
+
+    def _replace(
+        self, target: Target, existing: Record, obj: dict[str, Any], options: WriteOptions, warnings: tuple[str, ...]
+    ) -> Outcome:
+        sent_owners = obj["metadata"].get("managedFields")
+        obj["metadata"] = self._next_metadata(target, existing, obj)
+        self._set_owners(target, existing, obj, options, sent_owners)
+        if _is_finished(obj):
+            if options.dry_run:
+                return Outcome(Record(existing.key, existing.revision, obj), 200, warnings)
+            return Outcome(self._finish(target.kind, existing, obj), 200, warnings)
+        if obj == existing.object:
+            return Outcome(existing, 200, warnings)
+        record = self._store(target.kind, existing.key, obj, dry_run=options.dry_run)
+        if not options.dry_run:
+            self._after_update(target, record)
+        return Outcome(record, 200, warnings)
+
+    def _next_metadata(self, target: Target, existing: Record, obj: dict[str, Any]) -> dict[str, Any]:
+        old = existing.metadata
+        system = ("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp")
+        kept = ("deletionTimestamp", "deletionGracePeriodSeconds")
+        metadata = {field: old[field] for field in (*system, *kept) if field in old}
+        if target.kind.has_generation and target.subresource is None and _spec(obj) != _spec(existing.object):
+            metadata["generation"] = old.get("generation", 1) + 1
+        metadata.update(_kept_metadata(obj["metadata"]))
+        return metadata
+
+    def _set_owners(
+        self,
+        target: Target,
+        existing: Record | None,
+        obj: dict[str, Any],
+        options: WriteOptions,
+        sent: list[dict[str, Any]] | None = None,
+    ) -> None:
+        """Note in managedFields who changed what; `options.owners` is already the result for an apply."""
+        if options.owners is not None:
+            owners = options.owners
+        else:
+            version = target.version
+            old = self.gatekeeper.convert(target.kind, existing.object, version) if existing is not None else None
+            owners = ownership.after_update(
+                self.shape_of(target.kind, version),
+                old,
+                self.gatekeeper.convert(target.kind, obj, version),
+                ownership.Writer(
+                    options.manager, "Update", target.api_version, target.subresource or "", timestamp(self._now())
+                ),
+                sent,
+            )
+        if owners:
+            obj["metadata"]["managedFields"] = owners
+
+    def _after_update(self, target: Target, record: Record) -> None:
+        if target.kind is NAMESPACES and record.metadata.get("deletionTimestamp"):
+            self._settle_namespace(record.key[1])
+
+    def _store(self, kind: Kind, key: Key, obj: dict[str, Any], *, dry_run: bool) -> Record:
+        if dry_run:
+            previous = self.storage.get(kind, key)
+            if previous is None:
+                obj["metadata"].pop("resourceVersion", None)
+            return Record(key, previous.revision if previous is not None else 0, obj)
+        return self.storage.put(kind, key, obj)
+
+    # -- patching ---------------------------------------------------------------------------------------------------
+
+    def patch(self, target: Target, kind: str, body: bytes, options: WriteOptions) -> Outcome:
+        """PATCH by JSON patch (`json`), merge patch or strategic merge patch, on the object as the path's version shows it.
+
+        Opaque parameters are compact there, which is why a patch cannot change an object whose parameters were stored
+        with blanks (spec/apiserver.md 1).
+
+        Raises:
+            Refused: 400, 404, 409, 422.
+        """
+        existing = self.get(target)
+        try:
+            patch = msgspec.json.decode(body)
+        except msgspec.DecodeError as fault:
+            raise bad_request(f"error decoding patch: {fault}") from fault
+        current = self._current(target, existing)
+        if kind == "json":
+            patched = patches.json_patch(current, patch)
+        elif not isinstance(patch, dict):
+            raise bad_request(
+                "error decoding patch: json: cannot unmarshal into Go value of type map[string]interface {}"
+            )
+        elif kind == "merge":
+            patched = patches.merge_patch(current, patch)
+        else:
+            patched = patches.strategic_merge_patch(current, patch, self.shape_of(target.kind, target.version))
+        return self.update(target, msgspec.json.encode(patched), options)
+
+    def _current(self, target: Target, existing: Record) -> dict[str, Any]:
+        current: dict[str, Any] = msgspec.json.decode(self.encode_whole(target.kind, existing, target.version))
+        return current
+
+    def apply(self, target: Target, body: bytes, options: WriteOptions) -> Outcome:
+        """PATCH by server-side apply; creates the object when there is none.
+
+        Raises:
+            Refused: 400, 404 (status of nothing), 409 (another manager's fields), 422, 500 (undeclared fields).
+        """
+        config = decode(target.kind, body)
+        check_identity(target, config)
+        metadata = config.get("metadata") or {}
+        if metadata.get("managedFields"):
+            raise bad_request("metadata.managedFields must be nil")
+        shape = self.shape_of(target.kind, target.version)
+        where = f"{target.namespace or ''}/{target.name}"
+        subject = f"{where}; {target.api_version}, Kind={target.kind.kind}"
+        check_declared(config, shape, subject)
+        existing = self.storage.get(target.kind, target.key)
+        if existing is None and target.subresource is not None:
+            raise not_found(target.kind, target.name or "")
+        now = timestamp(self._now())
+        writer = ownership.Writer(options.manager, "Apply", target.api_version, target.subresource or "", now)
+        live = self._current(target, existing) if existing is not None else None
+        merged, owners = apply(live, config, shape, writer, force=options.force)
+        merged["kind"], merged["apiVersion"] = target.kind.kind, target.api_version
+        merged["metadata"] = {**merged.get("metadata", {}), "name": metadata.get("name") or target.name}
+        options = msgspec.structs.replace(options, owners=owners)
+        body = msgspec.json.encode(merged)
+        if existing is None:
+            if metadata.get("uid"):
+                raise conflict(
+                    target.kind,
+                    target.name or "",
+                    "uid mismatch: the provided object specified uid of no existing object",
+                )
+            return self.create(msgspec.structs.replace(target, name=None), body, options)
+        return self.update(target, body, options)
+
+    # -- deleting ---------------------------------------------------------------------------------------------------
+
+    def delete(self, target: Target, options: DeleteOptions) -> Outcome:
+        """DELETE: at once, or marked as being deleted when finalizers or a grace period hold it.
+
+        Raises:
+            Refused: 404, 409 (preconditions).
+        """
+        existing = self.get(target)
+        self._check_delete_preconditions(target, existing, options)
+        grace = _grace_seconds(target.kind, existing, options)
+        held = bool(existing.metadata.get("finalizers")) or grace > 0 or target.kind is NAMESPACES
+        if not held:
+            if options.dry_run:
+                return Outcome(existing)
+            return Outcome(self._finish(target.kind, existing, existing.object, deleted=True))
+        if not _shortens(existing, grace):
+            return Outcome(existing)
+        obj = self._marked(target.kind, existing, grace)
+        record = self._store(target.kind, existing.key, obj, dry_run=options.dry_run)
+        if target.kind is NAMESPACES and not options.dry_run:
+            self._empty_namespace(existing.key[1])
+        return Outcome(record)
+
+    def _check_delete_preconditions(self, target: Target, existing: Record, options: DeleteOptions) -> None:
+        name, metadata = target.name or "", existing.metadata
+        if options.uid and options.uid != metadata["uid"]:
+            why = (
+                f"the UID in the precondition ({options.uid}) does not match the UID in record ({metadata['uid']}). "
+                "The object might have been deleted and then recreated"
+            )
+            raise conflict(target.kind, name, why, of_kind=True)
+        if options.resource_version and options.resource_version != metadata["resourceVersion"]:
+            why = (
+                f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
+                f"ResourceVersion in record ({metadata['resourceVersion']}). The object might have been modified"
+            )
+            raise conflict(target.kind, name, why, of_kind=True)
+
+    def _marked(self, kind: Kind, existing: Record, grace: int) -> dict[str, Any]:
+        metadata = dict(existing.metadata)
+        now = self._now().timestamp()
+        moment = datetime.fromtimestamp(now + grace, self._now().tzinfo)
+        first = "deletionTimestamp" not in metadata
+        metadata["deletionTimestamp"] = timestamp(moment)
+        if kind is not NAMESPACES:
+            metadata["deletionGracePeriodSeconds"] = grace
+        if first and kind.has_generation:
+            metadata["generation"] = metadata.get("generation", 1) + 1
+        obj = {**existing.object, "metadata": metadata}
+        if kind is NAMESPACES:
+            obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
+        return obj
+
+    def _finish(self, kind: Kind, existing: Record, obj: dict[str, Any], *, deleted: bool = False) -> Record:
+        """Remove the object; an update that took the last finalizer shows the object as it was, less the finalizer."""
+        tombstone = self.storage.delete(kind, existing.key)
+        namespace = existing.key[0]
+        if namespace:
+            self._settle_namespace(namespace)
+        return tombstone if deleted else Record(existing.key, existing.revision, obj)
+
+    def _empty_namespace(self, name: str) -> None:
+        """What the namespace controller does: delete all content, then the namespace itself."""
+        for kind in self.registry.kinds:
+            if not kind.namespaced:
+                continue
+            version = next(version for group, version in _served(self.registry, kind) if group == kind.group)
+            for record in self.storage.records(kind, name):
+                self.delete(Target(kind, version, name, record.key[1]), DeleteOptions())
+        self._settle_namespace(name)
+
+    def _settle_namespace(self, name: str) -> None:
+        record = self.storage.get(NAMESPACES, ("", name))
+        if record is None or not record.metadata.get("deletionTimestamp") or record.metadata.get("finalizers"):
+            return
+        if self.storage.is_empty(name):
+            self.storage.delete(NAMESPACES, ("", name))
+
+    # -- subresources of pods ---------------------------------------------------------------------------------------
+
+    def bind(self, target: Target, body: bytes, options: WriteOptions) -> Outcome:
+        """POST pods/NAME/binding: set the node, once.
+
+        Raises:
+            Refused: 400, 404, 409 (already bound).
+        """
+        existing = self.get(target)
+        binding = decode(target.kind, body)
+        node = (binding.get("target") or {}).get("name") or ""
+        if not node:
+            raise bad_request("target.name: Required value")
+        uid = (binding.get("metadata") or {}).get("uid")
+        if uid and uid != existing.metadata["uid"]:
+            raise conflict(target.kind, target.name or "", "the UID in the binding does not match the pod")
+        spec = existing.object["spec"]
+        if existing.metadata.get("deletionTimestamp"):
+            raise conflict(
+                target.kind, target.name or "", f"pod {target.name} is being deleted, cannot be assigned to a host"
+            )
+        if spec.get("nodeName"):
+            why = f'pod {target.name} is already assigned to node "{spec["nodeName"]}"'
+            raise conflict(target.kind, target.name or "", why)
+        status = dict(existing.object.get("status") or {})
+        conditions = [c for c in status.get("conditions") or [] if c.get("type") != "PodScheduled"]
+        now = timestamp(self._now())
+        conditions.append({"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now})
+        status["conditions"] = conditions
+        metadata = dict(existing.metadata)
+        metadata["generation"] = metadata.get("generation", 1) + 1
+        obj = {**existing.object, "metadata": metadata, "spec": {**spec, "nodeName": node}, "status": status}
+        return Outcome(self._store(target.kind, existing.key, obj, dry_run=options.dry_run), 201)
+
+    def evict(self, target: Target, body: bytes) -> Outcome:
+        """POST pods/NAME/eviction: a graceful deletion (disruption budgets are not modelled)."""
+        eviction = decode(target.kind, body)
+        options = DeleteOptions.from_object(eviction.get("deleteOptions") or {})
+        return msgspec.structs.replace(self.delete(target, options), status=201)
+
+
+def _served(registry: Registry, kind: Kind) -> list[tuple[str, str]]:
+    return [
+        (group, version)
+        for group, versions in registry.groups.items()
+        for version in versions
+        if registry.find(group, version, kind.plural)
+    ]
+
+
+def _sent_metadata(body: bytes) -> _SentMeta:
+    try:
+        return _SENT.decode(body).metadata or _SentMeta()
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _SentMeta()
+
+
+def _raise_undecodable(verdict: Verdict) -> None:
+    if verdict.refusal is not None and verdict.refusal.status not in {403, 422}:
+        raise verdict.refusal
+
+
+def _admitted(verdict: Verdict) -> dict[str, Any]:
+    if verdict.refusal is not None:
+        raise verdict.refusal
+    assert verdict.object is not None
+    return verdict.object
+
+
+def _kept_metadata(sent: dict[str, Any]) -> dict[str, Any]:
+    """The metadata that clients decide; empty values are absent."""
+    fields = ("labels", "annotations", "ownerReferences", "finalizers")
+    return {field: sent[field] for field in fields if sent.get(field)}
+
+
+def _spec(obj: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in obj.items() if key not in {"metadata", "status", "kind", "apiVersion"}}
+
+
+def _is_finished(obj: dict[str, Any]) -> bool:
+    metadata = obj["metadata"]
+    if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
+        return False
+    return obj["kind"] != "Namespace" and not metadata.get("deletionGracePeriodSeconds")
+
+
+def _grace_seconds(kind: Kind, existing: Record, options: DeleteOptions) -> int:
+    if not kind.graceful:
+        return 0
+    spec, status = existing.object.get("spec") or {}, existing.object.get("status") or {}
+    if not spec.get("nodeName") or status.get("phase") in {"Succeeded", "Failed"}:
+        return 0
+    if options.grace_period_seconds is not None:
+        return max(options.grace_period_seconds, 0)
+    return int(spec.get("terminationGracePeriodSeconds") or 30)
+
+
+def _shortens(existing: Record, grace: int) -> bool:
+    """Whether a deletion changes an object that may be in deletion already."""
+    metadata = existing.metadata
+    if "deletionTimestamp" not in metadata:
+        return True
+    return grace < metadata.get("deletionGracePeriodSeconds", 0)

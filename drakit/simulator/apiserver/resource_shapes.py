@@ -1,0 +1,73 @@
+"""Shapes of resource.k8s.io, read from the field tables of drakit.api."""
+
+import functools
+
+import msgspec
+
+from drakit.api import fields
+from drakit.simulator.apiserver.core_shapes import CORE_SHAPES, OBJECT_META, kind_fields
+from drakit.simulator.apiserver.resources import RESOURCE, Kind
+from drakit.simulator.apiserver.shapes import ANY, BOOLEAN, INTEGER, OPEN, STRING, Shape
+
+__all__ = ["shape_of"]
+
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_SCALARS: dict[str, Shape] = {
+    "string": STRING,
+    "integer": INTEGER,
+    "boolean": BOOLEAN,
+    "quantity": Shape("string", reference="io.k8s.apimachinery.pkg.api.resource.Quantity"),
+    "time": Shape("string", format="date-time", reference=_META + "Time"),
+    "raw": Shape("any", atomic=True, reference="io.k8s.apimachinery.pkg.runtime.RawExtension"),
+    "any": ANY,
+}
+
+
+def shape_of(kind: Kind, version: str, minor: str) -> Shape:
+    """The shape of `kind` in an API version, with the fields that Kubernetes `minor` has."""
+    if kind.group == RESOURCE:
+        return _object(kind.kind, version, minor)
+    return CORE_SHAPES.get((kind.group, version, kind.kind)) or msgspec.structs.replace(OPEN, fields=kind_fields())
+
+
+def _package(name: str, version: str) -> str:
+    if name in {"NodeSelector", "NodeSelectorTerm", "NodeSelectorRequirement"}:
+        return "io.k8s.api.core.v1."
+    if name in {"Condition", "ObjectMeta", "OwnerReference", "ManagedFieldsEntry"}:
+        return _META
+    return f"io.k8s.api.resource.{version}."
+
+
+@functools.cache
+def _object(name: str, version: str, minor: str) -> Shape:
+    if name == "ObjectMeta":
+        return OBJECT_META
+    table = [field for field in fields.table(name, version) if fields.carried(field, minor)]
+    return Shape(
+        "object",
+        fields={field.name: _field(field, version, minor) for field in table},
+        atomic=name == "NodeSelector" or name == "NodeSelectorTerm",
+        required=tuple(field.name for field in table if field.required and field.name != "metadata"),
+        reference=_package(name, version) + name,
+    )
+
+
+def _value(shape: str, name: str, version: str, minor: str) -> Shape:
+    return _object(name, version, minor) if shape == "object" else _SCALARS[name]
+
+
+def _field(field: fields.Field, version: str, minor: str) -> Shape:
+    if field.type.shape in {"scalar", "object"}:
+        return _value(field.type.shape, field.type.name, version, minor)
+    item = _value(field.type.item, field.type.name, version, minor)
+    if field.type.shape == "map":
+        return Shape("map", item=item)
+    return Shape(
+        "array",
+        item=item,
+        keys=field.keys,
+        is_set=field.list_type == "set",
+        atomic=field.list_type in {"", "atomic"},
+        patch_merge=field.patch_strategy == "merge",
+        patch_key=field.patch_key or None,
+    )
