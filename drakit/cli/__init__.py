@@ -15,7 +15,7 @@ from drakit.cli import options
 
 __all__ = ["SUBCOMMANDS", "main"]
 
-SUBCOMMANDS: tuple[str, ...] = ()
+SUBCOMMANDS: tuple[str, ...] = ("run",)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

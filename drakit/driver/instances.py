@@ -1,0 +1,136 @@
+"""Instances of one driver on one node: who is alive, what the dead left behind, and who publishes (R34-R36).
+
+During an upgrade two processes share the plugin directory. Each holds a byte of the state lock for as long as it lives,
+and `instances/<id>.json` says which sockets are its own. Exactly one publishes slices: `publisher.json` names it. The
+newer one takes over when its inventory is ready; an older one takes it back when the newer one has died.
+"""
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from drakit import files
+from drakit.driver.sockets import is_live
+from drakit.files import Filesystem, LockFile, lock_offset
+
+__all__ = ["Instance", "Instances"]
+
+
+class Instance(msgspec.Struct, frozen=True, kw_only=True):
+    """One process: when it started (nanoseconds, wall clock) and its socket paths."""
+
+    id: str
+    started: int
+    registration: str = ""
+    service: str = ""
+    version: str = ""
+
+
+class Instances:
+    """Records of the instances in the plugin directory.
+
+    Args:
+        fs: file operations.
+        directory: the plugin directory.
+        own: this process; see `new_id`.
+        open_lock: the state lock as another owner.
+    """
+
+    def __init__(self, fs: Filesystem, directory: Path, own: Instance, open_lock: Callable[[], LockFile]) -> None:
+        self.own = own
+        self._fs = fs
+        self._directory = directory / "instances"
+        self._publisher = directory / "publisher.json"
+        self._open_lock = open_lock
+        self._lock: LockFile | None = None
+        self._took = False
+
+    def enter(self) -> None:
+        """Record this process as alive."""
+        self._lock = self._open_lock()
+        self._lock.acquire(lock_offset(self.own.id), 1, blocking=False)
+        files.make_directories(self._fs, self._directory, 0o700)
+        files.replace(self._fs, self._path(self.own.id), msgspec.json.encode(self.own))
+
+    def leave(self) -> None:
+        """Withdraw the record and let go of the lock; the publisher's record goes with it."""
+        if self.is_publisher():
+            self._fs.unlink(self._publisher)
+        self._fs.unlink(self._path(self.own.id))
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def sweep(self) -> list[str]:
+        """Remove the sockets and records of instances that died; paths of the sockets removed.
+
+        Sockets that somebody serves, and sockets of which no record tells, are never touched.
+        """
+        removed = []
+        for instance in self.others():
+            if self._is_alive(instance):
+                continue
+            for path in (instance.registration, instance.service):
+                if path and self._fs.stat(path) is not None and not is_live(Path(path)):
+                    self._fs.unlink(path)
+                    removed.append(path)
+            self._fs.unlink(self._path(instance.id))
+        files.clean_temporaries(self._fs, self._directory)
+        return removed
+
+    def others(self) -> list[Instance]:
+        """All other instances of which there is a record."""
+        found = []
+        for name in self._fs.list(self._directory):
+            if not name.endswith(".json") or name == f"{self.own.id}.json":
+                continue
+            try:
+                found.append(msgspec.json.decode(self._fs.read(self._directory / name), type=Instance))
+            except msgspec.DecodeError:  # half of it was lost with the power: nothing to learn from it
+                self._fs.unlink(self._directory / name)
+            except FileNotFoundError:
+                continue
+        return found
+
+    def is_publisher(self) -> bool:
+        """Whether the record names this process."""
+        holder = self._holder()
+        return holder is not None and holder.id == self.own.id
+
+    def claim_publishing(self) -> bool:
+        """Become the publisher if that is due; whether this process is it now."""
+        holder = self._holder()
+        if holder is not None and holder.id == self.own.id:
+            return True
+        newer = holder is None or holder.started < self.own.started
+        if holder is None or not self._is_alive(holder) or (newer and not self._took):
+            files.replace(self._fs, self._publisher, msgspec.json.encode(self.own))
+            self._took = True
+            return True
+        return False
+
+    def _holder(self) -> Instance | None:
+        try:
+            return msgspec.json.decode(self._fs.read(self._publisher), type=Instance)
+        except (FileNotFoundError, msgspec.DecodeError):
+            return None
+
+    def _is_alive(self, instance: Instance) -> bool:
+        """Whether somebody holds its byte."""
+        if self._lock is None or instance.id == self.own.id:
+            return self._lock is not None
+        offset = lock_offset(instance.id)
+        if not self._lock.acquire(offset, 1, blocking=False):
+            return True
+        self._lock.release(offset, 1)
+        return False
+
+    def _path(self, identifier: str) -> Path:
+        return self._directory / f"{identifier}.json"
+
+
+def new_id() -> str:
+    """An id that no other process has."""
+    return secrets.token_hex(8)
