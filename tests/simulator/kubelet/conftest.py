@@ -12,6 +12,7 @@ import grpc
 import msgspec
 import pytest
 
+from drakit import cdi, kube
 from drakit._proto import (
     dra_v1_pb2,
     dra_v1_pb2_grpc,
@@ -20,7 +21,9 @@ from drakit._proto import (
     pluginregistration_pb2,
     pluginregistration_pb2_grpc,
 )
-from drakit.simulator.kubelet import Plugins, Timers
+from drakit.simulator.apiserver import FakeAPIServer
+from drakit.simulator.kubelet import FakeKubelet, Plugins, Timers
+from drakit.simulator.runtime import Runtime
 
 FAST = Timers(
     reconciler_tick=0.02,
@@ -118,7 +121,9 @@ class ScriptedPlugin:
         for uid, entry in reply.items():
             response.claims[uid].error = entry.get("error", "")
             for device in entry.get("devices", ()):
-                fields = {key: value for key, value in device.items() if key in messages.Device.DESCRIPTOR.fields_by_name}
+                fields = {
+                    key: value for key, value in device.items() if key in messages.Device.DESCRIPTOR.fields_by_name
+                }
                 response.claims[uid].devices.append(messages.Device(**fields))
         return response
 
@@ -223,7 +228,122 @@ def eventually() -> Callable[[Callable[[], object]], Awaitable[None]]:
 
     async def wait(condition: Callable[[], object]) -> None:
         async with asyncio.timeout(10):
-            while not condition():
+            while not condition():  # noqa: ASYNC110 - the outside world sets no event
                 await asyncio.sleep(0.005)
 
     return wait
+
+
+class World:
+    """An API server, a kubelet with a runtime, and pods that are placed by hand."""
+
+    def __init__(self, server: FakeAPIServer, client: kube.Client, root: Path) -> None:
+        self.server, self.client, self.root = server, client, root
+        self.cdi = root / "cdi"
+        self.cdi.mkdir()
+        self.runtime = Runtime((self.cdi,), root / "run")
+        self.kubelet = self.new_kubelet()
+        self.scripted: list[ScriptedPlugin] = []
+
+    def new_kubelet(self, **overrides: Any) -> FakeKubelet:
+        timers = msgspec.structs.replace(FAST, **overrides)
+        return FakeKubelet(self.client, self.runtime, node="n1", root=self.root / "k", timers=timers, seed=3)
+
+    async def plugin(self, driver: str = "gpu.example.com", name: str = "") -> ScriptedPlugin:
+        self.kubelet.registry.mkdir(parents=True, exist_ok=True)
+        self.kubelet.plugins_directory.mkdir(parents=True, exist_ok=True)
+        plugin = ScriptedPlugin(self.kubelet.plugins_directory, self.kubelet.registry, driver, name)
+        self.scripted.append(plugin)
+        await plugin.start()
+        return plugin
+
+    def pod(self, name: str, *claims: str, command: str = "sleep infinity", **spec: Any) -> dict[str, Any]:
+        """Create a pod that uses claims by name; nothing happens before `place`."""
+        container = {
+            "name": "main",
+            "image": "busybox",
+            "command": command.split(),
+            "resources": {"claims": [{"name": claim} for claim in claims]},
+        }
+        return self.server.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name, "namespace": "default"},
+                "spec": {
+                    "restartPolicy": "Never",
+                    "containers": [container],
+                    "resourceClaims": [{"name": claim, "resourceClaimName": claim} for claim in claims],
+                    **spec,
+                },
+            }
+        )
+
+    def claim(
+        self, name: str, *pods: dict[str, Any], drivers: tuple[str, ...] = ("gpu.example.com",)
+    ) -> dict[str, Any]:
+        """Create a claim that is allocated and reserved for the pods."""
+        requests = [{"name": "r", "exactly": {"deviceClassName": "gpu.example.com"}}]
+        claim = self.server.create(
+            {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "ResourceClaim",
+                "metadata": {"name": name, "namespace": "default"},
+                "spec": {"devices": {"requests": requests}},
+            }
+        )
+        results = [
+            {"request": "r", "driver": driver, "pool": "n1", "device": f"d{i}"} for i, driver in enumerate(drivers)
+        ]
+        claim["status"] = {
+            "allocation": {"devices": {"results": results}},
+            "reservedFor": [
+                {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]} for pod in pods
+            ],
+        }
+        return self.server.update(claim, subresource="status")
+
+    async def place(self, *pods: dict[str, Any]) -> None:
+        for pod in pods:
+            path = kube.PODS.path("v1", "default", pod["metadata"]["name"], "binding")
+            body = {
+                "apiVersion": "v1",
+                "kind": "Binding",
+                "metadata": {"name": pod["metadata"]["name"]},
+                "target": {"kind": "Node", "name": "n1"},
+            }
+            await self.client.request("POST", path, body=body)
+
+    def write_cdi(self, claim: dict[str, Any], driver: str = "gpu.example.com") -> None:
+        uid = claim["metadata"]["uid"]
+        spec = cdi.Spec(
+            cdi_version="0.5.0",
+            kind=f"{driver}/class",
+            devices=(
+                cdi.Device(name=uid, container_edits=cdi.ContainerEdits(env=(f"CLAIM={claim['metadata']['name']}",))),
+            ),
+        )
+        (self.cdi / f"{uid}.json").write_bytes(cdi.encode(spec))
+
+    def stored_pod(self, name: str) -> dict[str, Any] | None:
+        return self.server.get("pods", name, "default")
+
+    def phase(self, name: str) -> str | None:
+        pod = self.stored_pod(name)
+        return None if pod is None else pod["status"].get("phase")
+
+    def events(self, reason: str = "FailedPrepareDynamicResources") -> list[str]:
+        return [event["message"] for event in self.server.list("events") if event["reason"] == reason]
+
+
+@pytest.fixture
+async def world(short_path: Path) -> AsyncIterator[World]:
+    async with FakeAPIServer() as server:
+        environment = server.service_account(short_path / "sa", name="kubelet")
+        async with kube.Client(kube.in_cluster(short_path / "sa", environment)) as client:
+            world = World(server, client, short_path)
+            yield world
+            await world.kubelet.stop()
+            await world.runtime.close()
+            for plugin in world.scripted:
+                await plugin.stop()

@@ -1,8 +1,3 @@
-import asyncio
-
-import pytest
-
-from drakit.simulator.kubelet import PluginError
 from drakit.simulator.kubelet.state import Claim, ClaimRef
 
 DRIVER = "gpu.example.com"
