@@ -232,6 +232,18 @@ class Application:
         await self._exit.aclose()
         await self._leave()
 
+    async def abandon(self) -> None:
+        """Leave everything as it is, as a kill would: for tests of what the next process makes of it."""
+        for task in self.tasks.all():
+            task.cancel()
+        await self.supervisor.stop()
+        await self.service_listener.abandon()
+        await self.registration_listener.abandon()
+        self.instances.abandon()
+        self.preparer.close()
+        self.ledger.close()
+        self.executor.close()
+
     async def _leave(self) -> None:
         with contextlib.suppress(OSError):
             await self.executor.run(self.instances.leave)

@@ -59,6 +59,10 @@ class Instances:
         if self.is_publisher():
             self._fs.unlink(self._publisher)
         self._fs.unlink(self._path(self.own.id))
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of the lock and leave the records, as a kill does."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None

@@ -83,3 +83,9 @@ class Listener:
         servers, self._servers = self._servers, []
         for server in servers:
             await server.stop(grace)
+
+    async def abandon(self) -> None:
+        """Stop serving but leave the socket file, as a kill does."""
+        servers, self._servers = self._servers, []
+        for server in servers:
+            await server.stop(None)

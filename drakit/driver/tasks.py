@@ -50,6 +50,10 @@ class ClaimTasks:
         entry = self._last.get(uid)
         return None if entry is None or entry.task.done() else entry.kind
 
+    def all(self) -> tuple[asyncio.Task[Any], ...]:
+        """All tasks that are not done."""
+        return tuple(self._all)
+
     async def drain(self) -> None:
         """Wait until nothing is left to do."""
         while self._all:
