@@ -92,6 +92,8 @@ class Plugins:
         self._group: asyncio.TaskGroup | None = None
         self.ticked = asyncio.Event()
         """Set when all plugins found at the start have been asked once."""
+        self.ticks = 0
+        """How often the registry was looked at."""
 
     @property
     def state(self) -> State:
@@ -133,6 +135,7 @@ class Plugins:
             await asyncio.gather(*(connection.close() for connection in connections))
 
     async def _tick(self, registry: Registry) -> list[asyncio.Task[None]]:
+        self.ticks += 1
         actions = self._feed(Tick(self._clock.monotonic(), registry.sockets()))
         return [self._spawn(self._register(action.socket)) for action in actions if isinstance(action, Register)]
 
