@@ -1,0 +1,76 @@
+"""Values of attributes as constraints compare them (spec/allocator.md 1.8).
+
+The values of one device are a set of `(type, value)`; a scalar is a set of one. Two rules differ with the gate
+ListTypeAttributes: without it a list (or an unknown type) is accepted as the first device of a constraint and goes with no
+other device under matchAttribute; under distinctAttribute nothing clashes with it, but it must be the first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from drakit.api.semver import Semver
+
+if TYPE_CHECKING:
+    from drakit.allocation.requests import Constraint
+    from drakit.api import resource
+
+__all__ = ["FIRST_ONLY", "attribute_values", "derived_values", "lookup"]
+
+FIRST_ONLY: Final = frozenset({("?", "?")})
+"""The values of an attribute that can only be the first of its constraint."""
+
+Values = frozenset[tuple[str, Any]]
+
+
+def lookup(device: resource.Device, driver: str, constraint: Constraint) -> resource.DeviceAttribute | None:
+    """The attribute of a device: its qualified name first, then, in the driver's own domain, the bare identifier."""
+    found = device.attributes.get(constraint.attribute)
+    if found is None and constraint.identifier and constraint.domain == driver:
+        found = device.attributes.get(constraint.identifier)
+    return found
+
+
+def attribute_values(attribute: resource.DeviceAttribute, *, lists: bool) -> Values:
+    """The values of an attribute; empty when its type is unknown, `FIRST_ONLY` without the list gate."""
+    if lists:
+        for type_, several in (
+            ("int", attribute.ints),
+            ("bool", attribute.bools),
+            ("string", attribute.strings),
+            ("version", attribute.versions),
+        ):
+            if several:
+                return frozenset([(type_, each) for each in several])
+        order = (("int", attribute.int), ("bool", attribute.bool), ("string", attribute.string))
+    else:
+        order = (("string", attribute.string), ("int", attribute.int), ("bool", attribute.bool))
+    for type_, value in (*order, ("version", attribute.version)):
+        if value is not None:
+            return frozenset({(type_, value)})
+    return frozenset() if lists else FIRST_ONLY
+
+
+def derived_values(value: Any, *, lists: bool) -> Values:
+    """The values of a derived attribute as computed by CEL; empty when its type cannot be compared."""
+    if isinstance(value, list | tuple):
+        if not lists:
+            return FIRST_ONLY
+        kinds = {_kind(each) for each in value}
+        return frozenset(map(_typed, value)) if len(kinds) == 1 and kinds != {""} else frozenset()
+    return frozenset({_typed(value)}) if _kind(value) else frozenset()
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int):
+        return "int"
+    if isinstance(value, str):
+        return "string"
+    return "version" if isinstance(value, Semver) else ""
+
+
+def _typed(value: Any) -> tuple[str, Any]:
+    kind = _kind(value)
+    return kind, str(value) if kind == "version" else value

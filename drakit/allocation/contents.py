@@ -1,0 +1,405 @@
+"""Interned contents: what devices, slices and pools look like, apart from the names of pools and nodes.
+
+Most nodes of a cluster are alike. Equal contents become one object here, so that views, selector outcomes and masks are
+computed once per content, and searches on nodes with the same contents can share their outcome. Devices of a pool are
+numbered in search order; sets of devices are integers with one bit per device.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from drakit import api, cel
+from drakit.allocation import capacity, compatibility, taints
+from drakit.allocation.reasons import PoolInvalid
+from drakit.allocation.selectors import Programs, Selectors
+from drakit.api.quantity import Quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from drakit.allocation.features import Features
+    from drakit.allocation.reasons import SelectorFailed
+    from drakit.allocation.selectors import Outcome
+    from drakit.api import resource
+
+__all__ = ["CapacityRequest", "Contents", "DeviceContent", "Needs", "PoolContent", "SliceContent"]
+
+_RECENT = 4
+_MAX_REMEMBERED = 200_000
+
+
+class DeviceContent:
+    """One device of one driver.
+
+    Attributes:
+        device: The device as published.
+        shareable: It can be allocated several times (and the feature is on).
+        blocking: Its taints that need a toleration.
+        draws_counters: It has entries in consumesCounters.
+        blocked: A gate that is off makes it unusable, whatever the request.
+        outcomes: Outcome per `Selectors`; `expressions` per single expression; `derived` values per `Selectors`.
+    """
+
+    __slots__ = (
+        "_view",
+        "blocked",
+        "blocking",
+        "consumptions",
+        "derived",
+        "device",
+        "draws_counters",
+        "driver",
+        "expressions",
+        "hidden",
+        "outcomes",
+        "plain",
+        "shareable",
+    )
+
+    def __init__(self, driver: str, device: resource.Device, features: Features, *, skips: bool) -> None:
+        self.driver = driver
+        self.device = device
+        self.shareable = features.consumable_capacity and bool(device.allow_multiple_allocations)
+        self.blocking = taints.blocking(device.taints) if features.device_taints else ()
+        self.draws_counters = bool(device.consumes_counters)
+        self.hidden = (bool(device.binding_conditions) and not features.device_binding_and_status) or (
+            skips and not features.optional_node_operations
+        )
+        self.blocked = self.draws_counters and not features.partitionable_devices
+        self.plain = not self.shareable and all(each.request_policy is None for each in device.capacity.values())
+        self.outcomes: dict[Selectors, Outcome] = {}
+        self.expressions: dict[str, bool | tuple[bool, str]] = {}
+        self.derived: dict[Selectors, dict[str, Any]] = {}
+        self.consumptions: dict[Any, Any] = {}
+        self._view: Any = None
+
+    @property
+    def view(self) -> Any:
+        """What CEL sees.
+
+        Raises:
+            cel.EvaluationError: An attribute has no value or is a malformed version.
+        """
+        if self._view is None:
+            self._view = cel.device_view(self.driver, self.device)
+        return self._view
+
+    def consumption(self, requests: CapacityRequest, *, fractional: bool) -> Any:
+        """What a request takes of it, or the reason why it cannot."""
+        found = self.consumptions.get(requests)
+        if found is None:
+            wanted = {name: Quantity.parse(text) for name, text in requests} if requests is not None else None
+            found = capacity.consume(self.device.capacity, wanted, fractional=fractional)
+            self.consumptions[requests] = found
+        return found
+
+
+CapacityRequest = tuple[tuple[str, str], ...] | None
+"""Requested amounts by name, as canonical text; None when nothing is requested."""
+
+
+class SliceContent:
+    """Devices and counter sets of one slice."""
+
+    __slots__ = ("binding", "counter_sets", "devices", "grouped", "per_device", "spec")
+
+    def __init__(self, spec: resource.ResourceSliceSpec, devices: tuple[DeviceContent, ...]) -> None:
+        self.spec = spec
+        self.devices = devices
+        self.counter_sets = spec.shared_counters
+        self.per_device = bool(spec.per_device_node_selection)
+        self.binding = any(device.device.binding_conditions for device in devices)
+        self.grouped = any(compatibility.declares_groups(device.device) for device in devices)
+
+
+class PoolContent:
+    """All devices of one pool that a node's slices hold, then those of the pool's other slices.
+
+    Attributes:
+        devices: Local devices in search order, then remote ones (they only matter for counters).
+        local: Number of local devices.
+        slice_of: Index of the slice, among the pool's local slices, of each local device.
+        bits: Mask of the devices with a name.
+        invalid: Why the pool cannot be used, empty when it can.
+        counters: `(counter set, counter)` of each counter index; `supply` how much there is (10**-9).
+        draws: Per device, `(counter index, amount)`.
+        groups: Per device, `(counter set, compatibility groups)`.
+    """
+
+    __slots__ = (
+        "_capacity",
+        "_selected",
+        "_tolerated",
+        "binding",
+        "bits",
+        "counters",
+        "devices",
+        "draws",
+        "drawing",
+        "everything",
+        "fault",
+        "groups",
+        "invalid",
+        "local",
+        "per_device",
+        "shareable",
+        "slice_of",
+        "slices",
+        "supply",
+        "tainted",
+        "unblocked",
+        "visible",
+    )
+
+    def __init__(
+        self, local: Sequence[SliceContent], remote: Sequence[SliceContent], features: Features
+    ) -> None:
+        partitionable = features.partitionable_devices
+        counting = [each for each in (*local, *remote) if partitionable and each.counter_sets]
+        self.slices = tuple(each for each in local if not (partitionable and each.counter_sets))
+        others = [each for each in remote if not (partitionable and each.counter_sets)]
+        self.devices = tuple(device for each in (*self.slices, *others) for device in each.devices)
+        self.slice_of = tuple(index for index, each in enumerate(self.slices) for _ in each.devices)
+        self.local = len(self.slice_of)
+        self.binding = any(each.binding for each in self.slices)
+        self.per_device = any(each.per_device for each in self.slices)
+        self.everything = (1 << self.local) - 1
+        self.bits: dict[str, int] = {}
+        self.invalid = self._name_devices()
+        self.counters: tuple[tuple[str, str], ...] = ()
+        self.supply: tuple[int, ...] = ()
+        self.draws: tuple[tuple[tuple[int, int], ...], ...] = ()
+        self.groups: tuple[tuple[tuple[str, frozenset[str]], ...], ...] = ()
+        if partitionable and not self.invalid:
+            self._count(counting)
+        self.fault = PoolInvalid(reason=self.invalid) if self.invalid else None
+        here = self.devices[: self.local]
+        self.shareable = _mask(device.shareable for device in here)
+        self.drawing = _mask(device.draws_counters for device in here)
+        self.tainted = _mask(bool(device.blocking) for device in here)
+        self.visible = self.everything & ~_mask(device.hidden for device in here)
+        self.unblocked = self.everything & ~_mask(device.blocked for device in here)
+        self._selected: dict[Selectors, tuple[int, dict[int, SelectorFailed]]] = {}
+        self._tolerated: dict[tuple[resource.DeviceToleration, ...], int] = {}
+        self._capacity: dict[CapacityRequest, int] = {}
+
+    def selected(self, selectors: Selectors) -> tuple[int, dict[int, SelectorFailed]]:
+        """Local devices that the selectors accept, and those on which they fail (by index)."""
+        found = self._selected.get(selectors)
+        if found is None:
+            mask, failures, bit = 0, {}, 1
+            for index in range(self.local):
+                if self.visible & bit:
+                    outcome = selectors.outcome(self.devices[index])
+                    if outcome is True:
+                        mask |= bit
+                    elif outcome is not False:
+                        failures[index] = outcome
+                bit <<= 1
+            found = self._selected[selectors] = (mask, failures)
+        return found
+
+    def tolerated(self, tolerations: tuple[resource.DeviceToleration, ...]) -> int:
+        """Local devices whose blocking taints are all tolerated."""
+        if not self.tainted:
+            return self.everything
+        found = self._tolerated.get(tolerations)
+        if found is None:
+            found = _mask(
+                taints.untolerated(device.blocking, tolerations) is None for device in self.devices[: self.local]
+            )
+            self._tolerated[tolerations] = found
+        return found
+
+    def capable(self, requests: CapacityRequest, *, fractional: bool) -> int:
+        """Local devices that could serve the capacity request if nobody else used them."""
+        found = self._capacity.get(requests)
+        if found is None:
+            found = _mask(
+                _capable(device, requests, fractional=fractional) for device in self.devices[: self.local]
+            )
+            self._capacity[requests] = found
+        return found
+
+    def _name_devices(self) -> str:
+        duplicate = ""
+        for index, content in enumerate(self.devices):
+            name = content.device.name
+            if name in self.bits and index < self.local and not duplicate:
+                duplicate = f"duplicate device name {name}"
+            self.bits[name] = self.bits.get(name, 0) | 1 << index
+        return duplicate
+
+    def _count(self, counting: Sequence[SliceContent]) -> None:
+        """Number all counters and note what each device draws; faults make the pool invalid."""
+        index: dict[tuple[str, str], int] = {}
+        sets: set[str] = set()
+        supply: list[int] = []
+        for each in counting:
+            for counter_set in each.counter_sets:
+                if counter_set.name in sets:
+                    self.invalid = f"duplicate counter set name {counter_set.name}"
+                    return
+                sets.add(counter_set.name)
+                for name, counter in counter_set.counters.items():
+                    index[counter_set.name, name] = len(supply)
+                    supply.append(counter.value.nano)
+        self.counters, self.supply = tuple(index), tuple(supply)
+        draws = []
+        for content in self.devices:
+            drawn: dict[int, int] = {}
+            for entry in content.device.consumes_counters:
+                if entry.counter_set not in sets:
+                    self.invalid = f"counter set {entry.counter_set} not found"
+                    return
+                for name, counter in entry.counters.items():
+                    position = index.get((entry.counter_set, name))
+                    if position is None:
+                        self.invalid = f"counter {name} not found in counter set {entry.counter_set}"
+                        return
+                    drawn[position] = drawn.get(position, 0) + counter.value.nano
+            draws.append(tuple(drawn.items()))
+        self.draws = tuple(draws)
+        self.groups = tuple(
+            tuple((each.counter_set, frozenset(each.compatibility_groups)) for each in content.device.consumes_counters)
+            for content in self.devices
+        )
+
+
+def _capable(device: DeviceContent, requests: CapacityRequest, *, fractional: bool) -> bool:
+    if device.plain and requests is None:
+        return True
+    found = device.consumption(requests, fractional=fractional)
+    return isinstance(found, capacity.Consumption) and all(
+        amount <= value for amount, value in zip(found.amounts, found.values, strict=True)
+    )
+
+
+def _mask(flags: Any) -> int:
+    mask, bit = 0, 1
+    for flag in flags:
+        if flag:
+            mask |= bit
+        bit <<= 1
+    return mask
+
+
+class Needs:
+    """What a request demands of each single device; interned, so that it can be a key."""
+
+    __slots__ = ("admin", "capacity", "selectors", "tolerations")
+
+    def __init__(
+        self,
+        selectors: Selectors,
+        tolerations: tuple[resource.DeviceToleration, ...],
+        capacity: CapacityRequest,
+        *,
+        admin: bool,
+    ) -> None:
+        self.selectors = selectors
+        self.tolerations = tolerations
+        self.capacity = capacity
+        self.admin = admin
+
+
+class Contents:
+    """The store of interned contents for one set of features; may be shared by allocators.
+
+    Contents are recognised by equality with the last few of the same outline, then by `api.shape`. When the store has
+    grown beyond its limit it starts anew, which costs time but never changes an answer.
+    """
+
+    def __init__(self, features: Features) -> None:
+        self.features = features
+        self.programs = Programs()
+        self._selectors: dict[Any, Selectors] = {}
+        self._needs: dict[Any, Needs] = {}
+        self._recent: dict[Any, list[SliceContent]] = {}
+        self._slices: dict[Any, SliceContent] = {}
+        self._devices: dict[Any, DeviceContent] = {}
+        self._pools: dict[Any, PoolContent] = {}
+
+    def selectors(
+        self,
+        class_expressions: tuple[str, ...],
+        request_expressions: tuple[str, ...],
+        derived: tuple[tuple[str, str], ...] = (),
+    ) -> Selectors:
+        """The interned selectors for these expressions."""
+        key = (class_expressions, request_expressions, derived)
+        found = self._selectors.get(key)
+        if found is None:
+            found = self._selectors[key] = Selectors(self.programs, *key)
+        return found
+
+    def needs(
+        self,
+        selectors: Selectors,
+        tolerations: tuple[resource.DeviceToleration, ...],
+        capacity: CapacityRequest,
+        *,
+        admin: bool,
+    ) -> Needs:
+        """The interned demands of a request."""
+        key = (selectors, tolerations, capacity, admin)
+        found = self._needs.get(key)
+        if found is None:
+            found = self._needs[key] = Needs(selectors, tolerations, capacity, admin=admin)
+        return found
+
+    def slice(self, spec: resource.ResourceSliceSpec) -> SliceContent:
+        """The content of a slice."""
+        devices = spec.devices
+        outline = (
+            spec.driver,
+            len(devices),
+            devices[0].name if devices else "",
+            len(spec.shared_counters),
+            bool(spec.per_device_node_selection),
+            spec.skip_node_operations,
+        )
+        recent = self._recent.get(outline)
+        if recent is None:
+            recent = self._recent[outline] = []
+        for content in recent:
+            if content.spec.devices == devices and content.spec.shared_counters == spec.shared_counters:
+                return content
+        content = self._intern_slice(spec, outline)
+        recent.insert(0, content)
+        del recent[_RECENT:]
+        return content
+
+    def _intern_slice(self, spec: resource.ResourceSliceSpec, outline: Any) -> SliceContent:
+        key = (outline, tuple(map(api.shape, spec.devices)), tuple(map(api.shape, spec.shared_counters)))
+        found = self._slices.get(key)
+        if found is None:
+            if len(self._devices) > _MAX_REMEMBERED:
+                self._slices.clear()
+                self._devices.clear()
+                self._pools.clear()
+                self._recent.clear()
+                self._recent[outline] = []
+            skips = bool(spec.skip_node_operations)
+            devices = tuple(
+                self._intern_device(spec.driver, device, shape, skips=skips)
+                for device, shape in zip(spec.devices, key[1], strict=True)
+            )
+            found = self._slices[key] = SliceContent(spec, devices)
+        return found
+
+    def _intern_device(self, driver: str, device: resource.Device, shape: bytes, *, skips: bool) -> DeviceContent:
+        key = (driver, skips, shape)
+        found = self._devices.get(key)
+        if found is None:
+            found = self._devices[key] = DeviceContent(driver, device, self.features, skips=skips)
+        return found
+
+    def pool(self, local: tuple[SliceContent, ...], remote: tuple[SliceContent, ...] = ()) -> PoolContent:
+        """The content of a pool from its slices on the node (sorted by name) and its other slices."""
+        key = (local, remote)
+        found = self._pools.get(key)
+        if found is None:
+            found = self._pools[key] = PoolContent(local, remote, self.features)
+        return found

@@ -1,0 +1,340 @@
+"""Pools as one node sees them: gathering, generations, completeness, order (spec/allocator.md 1.2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from drakit.allocation import counters
+from drakit.allocation.reasons import PoolIncomplete, PoolInvalid, PoolObsolete
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from drakit.allocation.compatibility import Groups
+    from drakit.allocation.contents import Contents, PoolContent
+    from drakit.allocation.state import AllocatedState, PoolUse
+    from drakit.api import resource
+
+_MAX_CONDITIONS = 100_000
+
+__all__ = ["Condition", "Fault", "Gatherer", "Pool", "Reach", "resolve"]
+
+Fault = PoolIncomplete | PoolInvalid | PoolObsolete
+
+
+class Condition:
+    """A pool's content together with what is allocated of it: all that a search needs to know about the pool.
+
+    Equal conditions are one object per allocator, so they can be keys.
+
+    Attributes:
+        content: The pool's content.
+        usable: Mask of local devices that the node reaches (perDeviceNodeSelection), after the selectors.
+        failing: Local devices whose node selector cannot be parsed, with the message.
+        exclusive: Mask of devices that are held wholly.
+        allocated: Mask of devices that are held wholly or in part.
+        consumed: Amounts consumed of shareable devices, by device index and capacity name (10**-9).
+    """
+
+    __slots__ = (
+        "_groups",
+        "_supply",
+        "allocated",
+        "consumed",
+        "content",
+        "exclusive",
+        "failing",
+        "overdrawn",
+        "ready",
+        "usable",
+    )
+
+    def __init__(
+        self,
+        content: PoolContent,
+        usable: int,
+        failing: dict[int, str],
+        exclusive: int,
+        allocated: int,
+        consumed: dict[int, dict[str, int]],
+    ) -> None:
+        self.content = content
+        self.usable = usable
+        self.failing = failing
+        self.exclusive = exclusive
+        self.allocated = allocated
+        self.consumed = consumed
+        self.ready: dict[object, tuple[int, int]] = {}
+        self.overdrawn = False
+        self._supply: list[int] | None = None
+        self._groups: dict[str, Groups] | None = None
+
+    @property
+    def supply(self) -> list[int]:
+        """What is left of each counter; callers copy before they change it."""
+        if self._supply is None:
+            self._supply = counters.remaining_supply(self.content, self.allocated)
+            self.overdrawn = any(left < 0 for left in self._supply)
+        return self._supply
+
+    @property
+    def groups(self) -> dict[str, Groups]:
+        """Compatibility groups still possible per counter set; callers copy before they change it."""
+        if self._groups is None:
+            self._groups = counters.remaining_groups(self.content, self.allocated)
+        return self._groups
+
+
+class Pool:
+    """A pool with its real names and slices.
+
+    Attributes:
+        driver: First half of its identity.
+        name: Second half.
+        slices: Its slices on the node, in search order (also those with counter sets).
+        fault: Why its devices cannot be used, or None. Invalid pools know it only once `content` has been looked at.
+    """
+
+    __slots__ = (
+        "_condition",
+        "_content",
+        "_device_slices",
+        "_gatherer",
+        "_reaches",
+        "_remote",
+        "_size",
+        "_version",
+        "driver",
+        "fault",
+        "name",
+        "slices",
+    )
+
+    def __init__(
+        self,
+        slices: Sequence[resource.ResourceSlice],
+        reaches: Sequence[Reach | None] | None,
+        remote: Sequence[resource.ResourceSlice],
+        fault: Fault | None,
+        gatherer: Gatherer,
+    ) -> None:
+        spec = slices[0].spec
+        self.driver = spec.driver
+        self.name = spec.pool.name
+        self.slices = slices
+        self.fault = fault
+        self._reaches = reaches
+        self._remote = remote
+        self._gatherer = gatherer
+        self._content: PoolContent | None = None
+        self._condition: Condition | None = None
+        self._version = -1
+        self._size = -1
+        self._device_slices: Sequence[resource.ResourceSlice] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.driver}/{self.name}"
+
+    @property
+    def order(self) -> tuple[bool, bytes, bytes]:
+        """Sort key: pools with binding conditions last, then byte order of driver and pool name."""
+        return self.has_binding_conditions, self.driver.encode(), self.name.encode()
+
+    @property
+    def content(self) -> PoolContent:
+        """The content; looking at it finds out whether the pool is valid."""
+        content = self._content
+        if content is None:
+            intern = self._gatherer.contents.slice
+            content = self._gatherer.contents.pool(
+                tuple([intern(each.spec) for each in self.slices]),
+                tuple([intern(each.spec) for each in self._remote]),
+            )
+            self._content = content
+            if self.fault is None:
+                self.fault = content.fault
+        return content
+
+    @property
+    def condition(self) -> Condition:
+        """Content and allocated devices as of now."""
+        use = self._gatherer.state.pools.get((self.driver, self.name))
+        version = use.version if use is not None else 0
+        if self._condition is None or version != self._version:
+            self._version = version
+            self._condition = self._gatherer.condition(self.content, self._reach(), use)
+        return self._condition
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether slices are missing, or too many."""
+        return isinstance(self.fault, PoolIncomplete)
+
+    @property
+    def size(self) -> int:
+        """Number of local devices; 0 for pools that are incomplete."""
+        if self._size < 0:
+            counting = self._gatherer.partitionable
+            self._size = 0
+            if not isinstance(self.fault, PoolIncomplete):
+                for each in self.slices:
+                    if not (counting and each.spec.shared_counters):
+                        self._size += len(each.spec.devices)
+        return self._size
+
+    @property
+    def use_version(self) -> int:
+        """Changes whenever the allocated devices of the pool do."""
+        use = self._gatherer.state.pools.get((self.driver, self.name))
+        return use.version if use is not None else 0
+
+    def slice_of(self, index: int) -> resource.ResourceSlice:
+        """The slice of a local device."""
+        if self._device_slices is None:
+            counting = self._gatherer.partitionable
+            self._device_slices = [each for each in self.slices if not (counting and each.spec.shared_counters)]
+        return self._device_slices[self.content.slice_of[index]]
+
+    @property
+    def has_binding_conditions(self) -> bool:
+        """Whether any device on this node's slices has binding conditions (without building the content)."""
+        if isinstance(self.fault, PoolIncomplete):
+            return False
+        for each in self.slices:
+            for device in each.spec.devices:
+                if device.binding_conditions:
+                    return not self.content.invalid
+        return False
+
+    def _reach(self) -> Reach | None:
+        """Which local devices the node reaches, None for all of them."""
+        if self._reaches is None or not any(self._reaches):
+            return None
+        mask, failing, offset = 0, {}, 0
+        for each, reach in zip(self.slices, self._reaches, strict=True):
+            if self._gatherer.partitionable and each.spec.shared_counters:
+                continue
+            count = len(each.spec.devices)
+            mask |= ((1 << count) - 1 if reach is None else reach.mask) << offset
+            if reach is not None:
+                failing.update({offset + index: message for index, message in reach.failing.items()})
+            offset += count
+        return Reach(mask, failing)
+
+
+class Reach(NamedTuple):
+    """Which devices of a slice with perDeviceNodeSelection a node reaches, and which selectors are broken."""
+
+    mask: int
+    failing: dict[int, str]
+
+
+class Gatherer:
+    """What pools need of their allocator: contents, state, and the node's reach."""
+
+    __slots__ = ("_conditions", "by_pool", "contents", "groups_off", "partitionable", "sharing", "state")
+
+    def __init__(self, contents: Contents, state: AllocatedState) -> None:
+        features = contents.features
+        self.contents = contents
+        self.state = state
+        self.partitionable = features.partitionable_devices
+        self.sharing = features.consumable_capacity
+        self.groups_off = not features.device_compatibility_groups
+        self.by_pool: dict[tuple[str, str], list[resource.ResourceSlice]] = {}
+        self._conditions: dict[object, Condition] = {}
+
+    def condition(self, content: PoolContent, reach: Reach | None, use: PoolUse | None) -> Condition:
+        """The interned condition of a pool."""
+        exclusive, allocated = 0, 0
+        consumed: dict[int, dict[str, int]] = {}
+        if use is not None:
+            bits = content.bits
+            for device in use.exclusive:
+                exclusive |= bits.get(device, 0)
+            allocated = exclusive
+            if use.shared:
+                exclusive, allocated, consumed = self._shared(content, use, exclusive)
+        usable, failing = reach if reach is not None else (content.everything, {})
+        key: object = (content, usable, exclusive, allocated)
+        if consumed or failing:
+            amounts = tuple((index, tuple(sorted(each.items()))) for index, each in sorted(consumed.items()))
+            key = (key, amounts, tuple(failing.items()))
+        found = self._conditions.get(key)
+        if found is None:
+            if len(self._conditions) > _MAX_CONDITIONS:
+                self._conditions.clear()
+            found = self._conditions[key] = Condition(content, usable, failing, exclusive, allocated, consumed)
+        return found
+
+    def grouped(self, *slices: Sequence[resource.ResourceSlice]) -> bool:
+        """Whether any device declares compatibility groups."""
+        return any(
+            entry.compatibility_groups
+            for several in slices
+            for each in several
+            for device in each.spec.devices
+            for entry in device.consumes_counters
+        )
+
+    def _shared(
+        self, content: PoolContent, use: PoolUse, exclusive: int
+    ) -> tuple[int, int, dict[int, dict[str, int]]]:
+        allocated, consumed = exclusive, {}
+        for device in use.shared:
+            mask = content.bits.get(device, 0)
+            allocated |= mask
+            if not self.sharing:
+                exclusive |= mask
+                continue
+            amounts = use.consumed(device)
+            if amounts:
+                for index in counters.bits(mask):
+                    consumed[index] = amounts
+        return exclusive, allocated, consumed
+
+
+def resolve(
+    found: Sequence[tuple[resource.ResourceSlice, Reach | None]], gatherer: Gatherer
+) -> Pool | None:
+    """One pool from those of its slices that the node reaches.
+
+    When the reached slices already are as many as announced they are accepted without looking at other nodes; so an old
+    generation that is wholly on this node wins over a newer one elsewhere (spec/allocator.md 1.2).
+
+    Returns:
+        The pool, perhaps with a fault; None when a newer generation exists elsewhere.
+    """
+    if len(found) == 1:
+        kept = list(found)
+    else:
+        generation = max(each.spec.pool.generation for each, _ in found)
+        kept = [pair for pair in found if pair[0].spec.pool.generation == generation]
+        kept.sort(key=_by_name)
+    slices = [each for each, _ in kept]
+    reaches = [reach for _, reach in kept]
+    pool = slices[0].spec.pool
+    remote: list[resource.ResourceSlice] = []
+    fault: Fault | None = None
+    if len(slices) != _announced(found, pool.generation):
+        everything = gatherer.by_pool[slices[0].spec.driver, pool.name]
+        if any(each.spec.pool.generation > pool.generation for each in everything):
+            return None
+        same = [each for each in everything if each.spec.pool.generation == pool.generation]
+        if len(same) != _announced(found, pool.generation):
+            fault = PoolIncomplete(seen=len(same), announced=_announced(found, pool.generation))
+        elif len(slices) < len(same):
+            names = {each.metadata.name for each in slices}
+            remote = [each for each in same if each.metadata.name not in names]
+    if fault is None and gatherer.groups_off and gatherer.grouped(slices, remote):
+        fault = PoolIncomplete(seen=len(slices) + len(remote), announced=pool.resource_slice_count)
+    return Pool(slices, reaches, remote, fault, gatherer)
+
+
+def _by_name(pair: tuple[resource.ResourceSlice, Reach | None]) -> bytes:
+    return pair[0].metadata.name.encode()
+
+
+def _announced(found: Sequence[tuple[resource.ResourceSlice, Reach | None]], generation: int) -> int:
+    """What the first slice that was met announces, as upstream takes it."""
+    return next(each.spec.pool.resource_slice_count for each, _ in found if each.spec.pool.generation == generation)

@@ -1,0 +1,140 @@
+"""Class selectors, request selectors and derived attributes, evaluated once per device content.
+
+An outcome is True, False, or a `SelectorFailed`: errors are values here, because the search raises them only when it
+really gets to the device (spec/allocator.md 1.7: evaluation is lazy).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from drakit import cel
+from drakit.allocation.reasons import SelectorFailed, SelectorFalse
+
+if TYPE_CHECKING:
+    from drakit.allocation.contents import DeviceContent
+
+__all__ = ["CLASS", "DERIVED", "REQUEST", "Outcome", "Programs", "Selectors"]
+
+CLASS = "class"
+REQUEST = "claim"
+DERIVED = "derived attribute"
+
+Outcome: TypeAlias = "bool | SelectorFailed"
+
+
+class Programs:
+    """Compiled expressions; a failed compilation is kept as its error.
+
+    Stored expressions are compiled in the full environment whatever the gates say (spec/allocator.md 2).
+    """
+
+    def __init__(self) -> None:
+        self._environment = cel.Environment()
+        self._compiled: dict[tuple[str, str], Any] = {}
+
+    def get(self, expression: str, result: str = "bool") -> Any:
+        """The program, or the `cel.CompileError`."""
+        key = (expression, result)
+        found = self._compiled.get(key)
+        if found is None:
+            try:
+                found = self._environment.compile(expression, result)
+            except cel.CompileError as error:
+                found = error
+            self._compiled[key] = found
+        return found
+
+
+class Selectors:
+    """The conditions of one (class, request) pair, and the derived attributes computed after them.
+
+    Attributes:
+        expressions: `(source, index, expression)` in evaluation order: class selectors, then request selectors.
+        derived: Derived attributes by name.
+    """
+
+    __slots__ = ("_programs", "derived", "expressions")
+
+    def __init__(
+        self,
+        programs: Programs,
+        class_expressions: tuple[str, ...],
+        request_expressions: tuple[str, ...],
+        derived: tuple[tuple[str, str], ...],
+    ) -> None:
+        self._programs = programs
+        self.expressions = tuple((CLASS, index, text) for index, text in enumerate(class_expressions)) + tuple(
+            (REQUEST, index, text) for index, text in enumerate(request_expressions)
+        )
+        self.derived = derived
+
+    def outcome(self, content: DeviceContent) -> Outcome:
+        """Whether the device is selected; cached with the content."""
+        found = content.outcomes.get(self)
+        if found is None:
+            found = content.outcomes[self] = self._evaluate(content)
+        return found
+
+    def why_not(self, content: DeviceContent) -> SelectorFalse | SelectorFailed | None:
+        """The first selector that does not hold, or fails; None when the device is selected."""
+        for source, index, expression in self.expressions:
+            single = self._one(content, source, index, expression)
+            if single is not True:
+                return single or SelectorFalse(source=source, index=index, expression=expression)
+        failed = self.outcome(content)
+        return failed if isinstance(failed, SelectorFailed) else None
+
+    def derived_values(self, content: DeviceContent) -> dict[str, Any]:
+        """Values of the derived attributes of a selected device."""
+        if not self.derived:
+            return {}
+        self.outcome(content)
+        return content.derived.get(self, {})
+
+    def _evaluate(self, content: DeviceContent) -> Outcome:
+        for source, index, expression in self.expressions:
+            outcome = self._one(content, source, index, expression)
+            if outcome is not True:
+                return outcome
+        return self._derive(content) if self.derived else True
+
+    def _one(self, content: DeviceContent, source: str, index: int, expression: str) -> Outcome:
+        key = expression
+        found = content.expressions.get(key)
+        if found is None:
+            found = content.expressions[key] = self._run(content, expression)
+        if found is True or found is False:
+            return found
+        compiling, message = found
+        return SelectorFailed(source=source, index=index, expression=expression, compiling=compiling, message=message)
+
+    def _run(self, content: DeviceContent, expression: str) -> bool | tuple[bool, str]:
+        program = self._programs.get(expression)
+        if isinstance(program, cel.CompileError):
+            return True, str(program)
+        try:
+            return bool(program.evaluate(content.view))
+        except cel.EvaluationError as error:
+            return False, str(error)
+
+    def _derive(self, content: DeviceContent) -> Outcome:
+        values: dict[str, Any] = {}
+        for index, (name, expression) in enumerate(self.derived):
+            program = self._programs.get(expression, "value")
+            compiling = isinstance(program, cel.CompileError)
+            try:
+                if compiling:
+                    raise program
+                values[name] = program.evaluate(content.view)
+            except (cel.CompileError, cel.EvaluationError) as error:
+                return SelectorFailed(
+                    source=DERIVED,
+                    index=index,
+                    expression=expression,
+                    compiling=compiling,
+                    message=str(error),
+                    name=name,
+                )
+        content.derived[self] = values
+        return True

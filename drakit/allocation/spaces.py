@@ -1,0 +1,334 @@
+"""The pools of a node in search order, found incrementally: slices are indexed once and nodes with the same answers of
+all node selectors share their common part."""
+
+from __future__ import annotations
+
+import bisect
+from typing import TYPE_CHECKING
+
+from drakit.allocation import nodes
+from drakit.allocation.errors import AllocationError
+from drakit.allocation.pools import Pool, Reach, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+    from drakit.allocation.pools import Gatherer
+    from drakit.api import core, resource
+
+__all__ = ["Space", "Spaces"]
+
+_PoolID = tuple[str, str]
+
+
+class Space:
+    """The pools that one node sees, in search order.
+
+    Attributes:
+        key: Equal keys mean equal contents, so that outcomes of searches can be shared.
+    """
+
+    __slots__ = ("_common", "_local", "_merged", "generation", "key")
+
+    def __init__(self, common: Common | None, local: Sequence[Pool]) -> None:
+        self._common = common
+        self._local = local
+        self._merged: list[Pool] | None = None
+        self.generation = -1
+        self.key: Hashable = None
+
+    @property
+    def pools(self) -> Sequence[Pool]:
+        """All pools in search order."""
+        if self._common is None:
+            return self._local
+        if self._merged is None:
+            merged = [*self._common.pools, *self._local]
+            if self._local:
+                merged.sort(key=lambda pool: pool.order)
+            self._merged = merged
+        return self._merged
+
+    def refresh(self, generation: int) -> None:
+        """Bring `key` up to date with the allocated state of this generation."""
+        if self.generation == generation:
+            return
+        local = tuple([pool.condition for pool in self._local])
+        if self._common is None:
+            faults = tuple([pool.fault for pool in self._local])
+            self.key = local if not any(faults) else (local, faults)
+        else:
+            self._common.refresh(generation)
+            places = tuple([self._common.place(pool) for pool in self._local])
+            self.key = (self._common.token, places, local, tuple([pool.fault for pool in self._local]))
+        self.generation = generation
+
+
+class Common:
+    """Pools that do not belong to single nodes, as all nodes see them whose node selectors answer alike."""
+
+    __slots__ = ("_generation", "_orders", "_versions", "ids", "pools", "token")
+
+    def __init__(self, pools: list[Pool]) -> None:
+        self.pools = pools
+        self.ids: set[_PoolID] = {(pool.driver, pool.name) for pool in pools}
+        self._orders: list[tuple[bool, bytes, bytes]] | None = None
+        self._generation = -1
+        self._versions: tuple[int, ...] | None = None
+        self.token = object()
+
+    def place(self, pool: Pool) -> int:
+        """Where a local pool stands among these."""
+        if self._orders is None:
+            self._orders = [each.order for each in self.pools]
+        return bisect.bisect(self._orders, pool.order)
+
+    def refresh(self, generation: int) -> None:
+        """Renew `token` when the allocated state of any of the pools has changed."""
+        if self._generation == generation:
+            return
+        versions = tuple([pool.use_version for pool in self.pools])
+        if versions != self._versions:
+            self._versions = versions
+            self.token = object()
+        self._generation = generation
+
+
+class Spaces:
+    """All slices, indexed by node and pool."""
+
+    def __init__(self, gatherer: Gatherer, slices: Iterable[resource.ResourceSlice]) -> None:
+        self._gatherer = gatherer
+        self._partitionable = gatherer.partitionable
+        self._slices: dict[str, resource.ResourceSlice] = {}
+        self._on_node: dict[str, list[resource.ResourceSlice]] = {}
+        self._shared: list[resource.ResourceSlice] = []
+        self._groups: list[_Group] | None = None
+        self._commons: dict[Hashable, Common] = {}
+        self._found: dict[str, tuple[Mapping[str, str], Space]] = {}
+        by_pool = gatherer.by_pool
+        for each in slices:
+            spec = each.spec
+            if spec.node_name:
+                on_node = self._on_node.get(spec.node_name)
+                if on_node is None:
+                    self._on_node[spec.node_name] = [each]
+                else:
+                    on_node.append(each)
+            else:
+                self._shared.append(each)
+            key = (spec.driver, spec.pool.name)
+            same_pool = by_pool.get(key)
+            if same_pool is None:
+                by_pool[key] = [each]
+            else:
+                same_pool.append(each)
+
+    def slices(self) -> list[resource.ResourceSlice]:
+        """All slices."""
+        return [each for several in (*self._on_node.values(), self._shared) for each in several]
+
+    def add(self, slice_: resource.ResourceSlice) -> None:
+        """Take in one more slice."""
+        spec = slice_.spec
+        (self._on_node.setdefault(spec.node_name, []) if spec.node_name else self._shared).append(slice_)
+        self._gatherer.by_pool.setdefault((spec.driver, spec.pool.name), []).append(slice_)
+        self._forget(slice_)
+
+    def remove(self, slice_: resource.ResourceSlice) -> None:
+        """Forget a slice that was added before (this very object)."""
+        spec = slice_.spec
+        _discard(self._on_node.get(spec.node_name, []) if spec.node_name else self._shared, slice_)
+        _discard(self._gatherer.by_pool.get((spec.driver, spec.pool.name), []), slice_)
+        self._forget(slice_)
+
+    def _forget(self, slice_: resource.ResourceSlice) -> None:
+        """Drop what was found for the nodes that see any slice of the pool."""
+        spec = slice_.spec
+        siblings = self._gatherer.by_pool.get((spec.driver, spec.pool.name), [])
+        if not spec.node_name or not all(each.spec.node_name for each in siblings):
+            self._groups = None
+            self._commons.clear()
+            self._found.clear()
+            return
+        for each in (slice_, *siblings):
+            self._found.pop(each.spec.node_name or "", None)
+
+    def of(self, name: str, labels: Mapping[str, str]) -> Space:
+        """What a node sees.
+
+        Raises:
+            AllocationError: The node selector of a slice cannot be parsed.
+        """
+        found = self._found.get(name)
+        if found is not None and (found[0] is labels or found[0] == labels):
+            space = found[1]
+        else:
+            space = self._gather(name, labels)
+            self._found[name] = (labels, space)
+        space.refresh(self._gatherer.state.generation)
+        return space
+
+    def _gather(self, name: str, labels: Mapping[str, str]) -> Space:
+        local = self._on_node.get(name, ())
+        if not self._shared:
+            return Space(None, self._pools([(each, None) for each in local if self._supported(each)]))
+        found = self._matching(name, labels)
+        key = tuple([(id(each), reach and (reach.mask, tuple(reach.failing.items()))) for each, reach in found])
+        common = self._commons.get(key)
+        if common is None:
+            common = self._commons[key] = Common(self._pools(_pairs(found)))
+        own = [(each, None) for each in local if self._supported(each)]
+        if any((each.spec.driver, each.spec.pool.name) in common.ids for each, _ in own):
+            return Space(None, self._pools([*own, *_pairs(found)]))
+        return Space(common, self._pools(own))
+
+    def _supported(self, each: resource.ResourceSlice) -> bool:
+        return self._partitionable or not (
+            each.spec.per_device_node_selection is not None or each.spec.shared_counters
+        )
+
+    def _matching(self, name: str, labels: Mapping[str, str]) -> list[tuple[_Group, Reach | None]]:
+        """The groups of shared slices that the node reaches; the first broken selector in slice order is raised."""
+        if self._groups is None:
+            self._groups = _group(each for each in self._shared if self._supported(each))
+        found: list[tuple[_Group, Reach | None]] = []
+        failed: tuple[int, AllocationError] | None = None
+        for group in self._groups:
+            try:
+                reach = group.reach(name, labels)
+            except nodes.NodeSelectorError as error:
+                if failed is None or group.first < failed[0]:
+                    failed = group.first, _selection_failed(group.slices[0], error)
+                continue
+            if reach is not False:
+                found.append((group, reach))
+        if failed is not None:
+            raise failed[1]
+        return found
+
+    def _pools(self, found: Sequence[tuple[resource.ResourceSlice, Reach | None]]) -> list[Pool]:
+        if len(found) == 1:
+            pool = resolve(found, self._gatherer)
+            return [] if pool is None else [pool]
+        by_pool: dict[_PoolID, list[tuple[resource.ResourceSlice, Reach | None]]] = {}
+        for pair in found:
+            spec = pair[0].spec
+            by_pool.setdefault((spec.driver, spec.pool.name), []).append(pair)
+        resolved = [resolve(pairs, self._gatherer) for pairs in by_pool.values()]
+        pools = [pool for pool in resolved if pool is not None]
+        if len(pools) > 1:
+            pools.sort(key=lambda pool: pool.order)
+        return pools
+
+
+class _Group:
+    """Shared slices that reach the same nodes: all nodes, one node selector, or a slice with selection per device."""
+
+    __slots__ = ("_per_device", "_selector", "first", "positions", "slices")
+
+    def __init__(self, first: int, selector: core.NodeSelector | None, per_device: _PerDevice | None) -> None:
+        self.first = first
+        self.slices: list[resource.ResourceSlice] = []
+        self.positions: list[int] = []
+        self._selector = selector
+        self._per_device = per_device
+
+    def reach(self, name: str, labels: Mapping[str, str]) -> Reach | None | bool:
+        """False when the node does not reach the slices, else which devices it reaches (None for all)."""
+        if self._per_device is not None:
+            return self._per_device.reach(name, labels)
+        if self._selector is None or nodes.selector_matches(self._selector, name, labels):
+            return None
+        return False
+
+
+def _group(slices: Iterable[resource.ResourceSlice]) -> list[_Group]:
+    groups: dict[Hashable, _Group] = {}
+    for position, each in enumerate(slices):
+        spec = each.spec
+        if spec.all_nodes:
+            key: Hashable = "all nodes"
+        elif spec.node_selector is not None:
+            key = spec.node_selector
+        elif spec.per_device_node_selection:
+            key = position
+        else:
+            continue
+        group = groups.get(key)
+        if group is None:
+            per_device = _PerDevice(spec.devices) if key == position else None
+            group = groups[key] = _Group(position, spec.node_selector if not spec.all_nodes else None, per_device)
+        group.slices.append(each)
+        group.positions.append(position)
+    return list(groups.values())
+
+
+def _pairs(found: Sequence[tuple[_Group, Reach | None]]) -> list[tuple[resource.ResourceSlice, Reach | None]]:
+    """The slices of these groups with the reach, in the order in which they were given."""
+    if len(found) == 1:
+        group, reach = found[0]
+        return [(each, reach) for each in group.slices]
+    placed = [
+        (position, each, reach)
+        for group, reach in found
+        for position, each in zip(group.positions, group.slices, strict=True)
+    ]
+    placed.sort(key=lambda entry: entry[0])
+    return [(each, reach) for _, each, reach in placed]
+
+
+class _PerDevice:
+    """Reach of a slice whose devices select their nodes one by one."""
+
+    def __init__(self, devices: Sequence[resource.Device]) -> None:
+        self._everywhere = 0
+        self._by_name: dict[str, int] = {}
+        self._selecting: list[tuple[int, resource.Device]] = []
+        for index, device in enumerate(devices):
+            if device.node_name:
+                self._by_name[device.node_name] = self._by_name.get(device.node_name, 0) | 1 << index
+            elif device.all_nodes:
+                self._everywhere |= 1 << index
+            elif device.node_selector is not None:
+                self._selecting.append((index, device))
+
+    def reach(self, name: str, labels: Mapping[str, str]) -> Reach | bool:
+        mask = self._everywhere | self._by_name.get(name, 0)
+        failing: dict[int, str] = {}
+        for index, device in self._selecting:
+            try:
+                if nodes.matches(device, name, labels):
+                    mask |= 1 << index
+            except nodes.NodeSelectorError as error:
+                if not mask & ((1 << index) - 1):
+                    raise _DeviceSelectorError(error, device.name) from error
+                failing[index] = str(error)
+        return Reach(mask, failing) if mask else False
+
+
+class _DeviceSelectorError(nodes.NodeSelectorError):
+    """As its base, for one device of a slice."""
+
+    def __init__(self, error: nodes.NodeSelectorError, device: str) -> None:
+        ValueError.__init__(self, str(error))
+        self.path = error.path
+        self.device = device
+
+
+def _selection_failed(slice_: resource.ResourceSlice, error: nodes.NodeSelectorError) -> AllocationError:
+    where = f"slice {slice_.metadata.name}"
+    path = "spec.nodeSelector"
+    if isinstance(error, _DeviceSelectorError):
+        where = f"device {error.device} in slice {slice_.metadata.name}"
+        path = f"spec.devices[{error.device}].nodeSelector"
+    return AllocationError(
+        f"gather pool information: failed to perform node selection for {where}: {error}", path=f"{path}.{error.path}"
+    )
+
+
+def _discard(slices: list[resource.ResourceSlice], slice_: resource.ResourceSlice) -> None:
+    for index, each in enumerate(slices):
+        if each is slice_:
+            del slices[index]
+            return
