@@ -127,7 +127,9 @@ def _claims(pod: Object, snapshot: Snapshot) -> list[Object]:
         if claim["metadata"].get("deletionTimestamp"):
             raise UnschedulableError(f'resourceclaim "{name}" is being deleted')
         if pod_claim in generated and not is_owned(pod, claim):
-            raise UnschedulableError(f"ResourceClaim {namespace}/{name} was not created for Pod {namespace}/{pod_name}")
+            raise UnschedulableError(
+                f"ResourceClaim {namespace}/{name} was not created for Pod {namespace}/{pod_name} (Pod is not owner)"
+            )
         reserved = _reserved(claim)
         uid = pod["metadata"]["uid"]
         if _allocation(claim) and len(reserved) >= RESERVED_FOR_LIMIT and uid not in reserved:

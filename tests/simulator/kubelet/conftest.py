@@ -77,8 +77,8 @@ class ScriptedPlugin:
         server = grpc.aio.server()
         v1 = _servicer(self, "v1", dra_v1_pb2_grpc.DRAPluginServicer, dra_v1_pb2)
         v1beta1 = _servicer(self, "v1beta1", dra_v1beta1_pb2_grpc.DRAPluginServicer, dra_v1beta1_pb2)
-        dra_v1_pb2_grpc.add_DRAPluginServicer_to_server(v1, server)
-        dra_v1beta1_pb2_grpc.add_DRAPluginServicer_to_server(v1beta1, server)
+        dra_v1_pb2_grpc.add_DRAPluginServicer_to_server(v1, server)  # type: ignore[no-untyped-call]
+        dra_v1beta1_pb2_grpc.add_DRAPluginServicer_to_server(v1beta1, server)  # type: ignore[no-untyped-call]
         server.add_insecure_port(f"unix:{self.service}")
         await server.start()
         self._service_server = server
@@ -86,7 +86,7 @@ class ScriptedPlugin:
     async def register(self) -> None:
         server = grpc.aio.server()
         registrar = _Registrar(self)
-        pluginregistration_pb2_grpc.add_RegistrationServicer_to_server(registrar, server)
+        pluginregistration_pb2_grpc.add_RegistrationServicer_to_server(registrar, server)  # type: ignore[no-untyped-call]
         server.add_insecure_port(f"unix:{self.registration}")
         await server.start()
         self._registration_server = server
