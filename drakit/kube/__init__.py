@@ -23,6 +23,7 @@ from drakit.kube.errors import (
     Unauthorized,
     Unreachable,
 )
+from drakit.kube.recorder import Recorder
 from drakit.kube.reflector import Change, Reflector
 from drakit.kube.resources import (
     DEVICE_CLASSES,
@@ -68,6 +69,7 @@ __all__ = [
     "Invalid",
     "NotFound",
     "NotServed",
+    "Recorder",
     "Reflector",
     "Resource",
     "ServerError",

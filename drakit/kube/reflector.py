@@ -58,6 +58,9 @@ class Reflector:
         jitter: source of numbers in [0, 1).
 
     Attributes:
+        listeners: called in the reflector's task with each Change, and with None after each list and bookmark; they
+            must not block. For consumers that look at the store and only want to know when.
+        version: resource version up to which the store is known to be complete; "" before the first list.
         synced: set once the first list is in the store.
         lists: lists done; the first one included.
         failure: the last error while the reflector cannot list or watch; None when all is well.
@@ -75,6 +78,8 @@ class Reflector:
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.synced = asyncio.Event()
+        self.listeners: list[Callable[[Change | None], None]] = []
+        self.version = ""
         self.lists = 0
         self.failure: Exception | None = None
         self._client, self._resource, self._clock = client, resource, clock
@@ -82,7 +87,7 @@ class Reflector:
         self._backoff = Backoff(jitter=jitter)
         self._store: dict[Key, Object] = {}
         self._subscribers: list[asyncio.Queue[Change]] = []
-        self._version = ""
+        self._current = False
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -125,20 +130,20 @@ class Reflector:
         """List and watch until cancelled."""
         while True:
             try:
-                if not self._version:
+                if not self._current:
                     await self._list()
                 await self._watch()
                 self.failure = None
             except errors.Gone:
                 # History is gone: the list brings what the watch could not. Without a delay, but for repeated ones.
-                self._version = ""
+                self._current = False
                 if self._backoff.failures:
                     await self._pause(None)
                 else:
                     self._backoff.failures = 1
             except (errors.ApiError, errors.CredentialsError) as error:
                 if isinstance(error, errors.NotServed):
-                    self._version = ""  # the cluster stopped serving this version: the list finds another
+                    self._current = False  # the cluster stopped serving this version: the list finds another
                 await self._pause(error)
 
     async def _pause(self, error: errors.ApiError | errors.CredentialsError | None) -> None:
@@ -160,10 +165,12 @@ class Reflector:
             self._tell(Change("DELETED", old, old))
         for k, item in fresh.items():
             self._put(k, item)
-        self._version = found["metadata"].get("resourceVersion", "")
+        self.version = found["metadata"].get("resourceVersion", "")
+        self._current = True
         self.lists += 1
         self.failure = None
         self.synced.set()
+        self._tell(None)
 
     async def _watch(self) -> None:
         started = self._clock.monotonic()
@@ -173,7 +180,7 @@ class Reflector:
             namespace=self._namespace,
             field_selector=self._field_selector,
             label_selector=self._label_selector,
-            resource_version=self._version,
+            resource_version=self.version,
         ):
             heard = True
             self._backoff.reset()
@@ -184,8 +191,9 @@ class Reflector:
             await self._pause(None)
 
     def _apply(self, event: Event) -> None:
-        self._version = event.object.get("metadata", {}).get("resourceVersion") or self._version
+        self.version = event.object.get("metadata", {}).get("resourceVersion") or self.version
         if event.type == "BOOKMARK":
+            self._tell(None)
             return
         k = key(event.object)
         old = self._store.get(k)
@@ -206,9 +214,12 @@ class Reflector:
         self._store[k] = obj
         self._tell(Change("ADDED" if old is None else "MODIFIED", obj, old))
 
-    def _tell(self, change: Change) -> None:
-        for queue in self._subscribers:
-            queue.put_nowait(change)
+    def _tell(self, change: Change | None) -> None:
+        for listener in self.listeners:
+            listener(change)
+        if change is not None:
+            for queue in self._subscribers:
+                queue.put_nowait(change)
 
 
 def _uid(obj: Object) -> str:

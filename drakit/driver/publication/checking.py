@@ -1,0 +1,155 @@
+"""What is wrong with a pool, found before anything is written: the rules of one slice and those across slices.
+
+The API server checks one slice at a time; that names are unique in the pool and that counters exist is only noticed by
+the scheduler, which then ignores the whole pool (spec/resourceslice.md 1.8, 1.13).
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from drakit import admission
+from drakit.api.names import QualifiedName, driver_name, pool_name
+from drakit.api.resource import Device
+from drakit.driver.publication.layout import SliceContent
+from drakit.driver.publication.slices import Stamp, body
+
+__all__ = ["Fault", "pool_faults", "slice_faults"]
+
+_ALL_GATES = admission.profile("1.37", all_gates=True)
+"""A gate that is off on the server drops fields; whether it does is found out by writing (see features)."""
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is wrong.
+
+    Attributes:
+        pool: name of the pool.
+        field: JSON path in the slice, or "" for a rule across slices.
+        message: what is wrong.
+        device: name of the device, or "".
+    """
+
+    pool: str
+    message: str
+    field: str = ""
+    device: str = ""
+
+    def __str__(self) -> str:
+        where = f"pool {self.pool}" + (f", device {self.device}" if self.device else "")
+        return f"{where}: {self.field}: {self.message}" if self.field else f"{where}: {self.message}"
+
+
+def pool_faults(pool: str, contents: Sequence[SliceContent], driver: str, *, local: bool) -> list[Fault]:
+    """Violations of the rules across the slices of one pool, and of names that all slices share.
+
+    Args:
+        pool: its name.
+        contents: its slices.
+        driver: the driver's name.
+        local: the publisher is a node's: its slices belong to that node.
+    """
+    faults = [Fault(pool=pool, message=f"driver name {driver!r}: {words}") for words in driver_name(driver)]
+    faults += [Fault(pool=pool, message=f"pool name: {words}") for words in pool_name(pool)]
+    faults += _selection(pool, contents, local=local)
+    counters: dict[str, frozenset[str]] = {}
+    for content in contents:
+        for counter_set in content.shared_counters:
+            if counter_set.name in counters:
+                faults.append(Fault(pool=pool, message=f"counter set {counter_set.name} appears twice"))
+            counters[counter_set.name] = frozenset(counter_set.counters)
+    seen: set[str] = set()
+    for device in _devices(contents):
+        if device.name in seen:
+            faults.append(Fault(pool=pool, device=device.name, message="the name appears twice in the pool"))
+        seen.add(device.name)
+        if device.consumes_counters:
+            faults += _consumption(pool, device, counters)
+    return faults
+
+
+def _devices(contents: Sequence[SliceContent]) -> Iterable[Device]:
+    return (device for content in contents for device in content.devices)
+
+
+def _selection(pool: str, contents: Sequence[SliceContent], *, local: bool) -> list[Fault]:
+    faults = []
+    for content in contents[:1]:
+        chosen = [
+            name
+            for name, value in (
+                ("nodeSelector", content.node_selector),
+                ("allNodes", content.all_nodes),
+                ("perDeviceNodeSelection", content.per_device_node_selection),
+            )
+            if value
+        ]
+        if local and chosen:
+            words = f"{chosen[0]} makes the pool cluster-wide, but this publisher is a node's: use `drakit publish`"
+            faults.append(Fault(pool=pool, message=words))
+        elif not local and len(chosen) != 1:
+            words = "exactly one of nodeSelector, allNodes and perDeviceNodeSelection is needed"
+            faults.append(Fault(pool=pool, message=f"{words}, got {' and '.join(chosen) or 'none'}"))
+    return faults
+
+
+def _consumption(pool: str, device: Device, counters: dict[str, frozenset[str]]) -> list[Fault]:
+    faults = []
+    for consumed in device.consumes_counters:
+        known = counters.get(consumed.counter_set)
+        if known is None:
+            words = f"consumes counter set {consumed.counter_set}, which the pool does not have"
+            faults.append(Fault(pool=pool, device=device.name, message=words))
+            continue
+        faults += [
+            Fault(
+                pool=pool,
+                device=device.name,
+                message=f"consumes counter {name}, which counter set {consumed.counter_set} does not have",
+            )
+            for name in consumed.counters
+            if name not in known
+        ]
+    return faults
+
+
+def slice_faults(pool: str, content: SliceContent, stamp: Stamp, devices: tuple[Device, ...]) -> list[Fault]:
+    """What the API server would refuse in a slice of these devices (those of `content` that are new).
+
+    Names qualified with the driver's own domain are refused too, as newer upstream clients do (1.8).
+    """
+    sent = body(
+        msgspec.structs.replace(content, devices=devices),
+        stamp,
+        pool=pool,
+        generation=1,
+        count=1,
+        metadata={"name": "check"},
+    )
+    wire = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", **sent}
+    found = [
+        Fault(pool=pool, field=fault.path, device=_named(fault.path, devices), message=fault.message)
+        for fault in admission.validate(wire, "1.37", _ALL_GATES)
+        if not fault.path.startswith("metadata")
+    ]
+    return found + [fault for device in devices for fault in _own_domain(pool, device, stamp.driver)]
+
+
+def _own_domain(pool: str, device: Device, driver: str) -> list[Fault]:
+    words = "is qualified with the driver's own domain: write it without"
+    return [
+        Fault(pool=pool, device=device.name, message=f"{kind} {name} {words}")
+        for kind, names in (("attribute", device.attributes), ("capacity", device.capacity))
+        for name in names
+        if "/" in name and QualifiedName.parse(name).domain == driver
+    ]
+
+
+def _named(path: str, devices: Sequence[Any]) -> str:
+    head, _, rest = path.partition("spec.devices[")
+    number = rest.partition("]")[0]
+    if head or not number.isdigit() or int(number) >= len(devices):
+        return ""
+    name: str = devices[int(number)].name
+    return name

@@ -1,0 +1,570 @@
+"""The publisher: keeps a driver's ResourceSlices as they should be, with as few writes as possible."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from drakit import kube
+from drakit.clock import SYSTEM, Clock
+from drakit.driver.publication import features, naming, slices
+from drakit.driver.publication.decision import Actions, Write, decide
+from drakit.driver.publication.features import DEFAULT_FALLBACKS, Fallback
+from drakit.driver.publication.metrics import Metrics
+from drakit.driver.publication.normalise import Adjustment, Normaliser, Policy
+from drakit.driver.publication.observation import Observation
+from drakit.driver.publication.resources import DriverResources, Owner, Pool
+from drakit.driver.publication.slices import ObservedSlice, Stamp
+from drakit.driver.publication.work import PoolState, PoolStatus, PoolWork, Refusal
+
+__all__ = ["Dropped", "Publisher"]
+
+Object = dict[str, Any]
+_log = logging.getLogger(__name__)
+
+REPAIR_SECONDS = 1.0
+"""From somebody else's change to our repair: enough for a burst of changes to become one pass."""
+STANDBY_SECONDS = 1.0
+PROBE_SECONDS = 3600.0
+"""After so long, what the server dropped is tried again: a gate may have been turned on."""
+PARALLEL = 4
+
+
+class Dropped(msgspec.Struct, frozen=True, kw_only=True):
+    """The server did not keep all of a slice: gates behind the lost fields, and what is done without them."""
+
+    pool: str
+    index: int
+    gates: tuple[str, ...]
+
+
+class Publisher:
+    """Publishes what `update` was last given, and puts back what others change. One task runs `run`.
+
+    Which slices are its own: a node's publisher owns all slices of the driver with spec.nodeName = node, a cluster-wide
+    one all slices of the driver without nodeName (with `only_pool`: those of that pool). Pools of them that `update`
+    did not name are deleted. Before the first `update` nothing is touched, and `run` ending leaves all slices in place.
+
+    Args:
+        client: an open client of the API server.
+        driver: the driver's name (spec.driver).
+        node: name of the node whose pools these are; None = cluster-wide pools.
+        owner: owner of the slices; default: the Node (its UID is looked up), or nobody for cluster-wide pools.
+        only_pool: manage this cluster-wide pool alone, beside other publishers of the driver.
+        resources: as if `update` had been called at once.
+        labels: labels of all slices.
+        policy: what to do with attributes that the API would refuse.
+        fallbacks: by feature gate: what to publish when the server does not keep its fields; over DEFAULT_FALLBACKS.
+        may_publish: asked before each pass; False = another instance publishes, try again in a second. An exception
+            counts as False.
+        clock: time.
+        metrics: counters to use.
+        on_event: told what people should know: (type "Normal" | "Warning", reason, message). See `kube.Recorder`.
+        jitter: source of numbers in [0, 1).
+
+    Attributes:
+        dropped: what the server does not keep, by (pool, index).
+        adjustments: what the policy changed in the current resources.
+    """
+
+    def __init__(
+        self,
+        client: kube.Client,
+        *,
+        driver: str,
+        node: str | None = None,
+        owner: Owner | None = None,
+        only_pool: str | None = None,
+        resources: DriverResources | None = None,
+        labels: Mapping[str, str] | None = None,
+        policy: Policy | None = None,
+        fallbacks: Mapping[str, Fallback] | None = None,
+        may_publish: Callable[[], Awaitable[bool]] | None = None,
+        clock: Clock = SYSTEM,
+        metrics: Metrics | None = None,
+        on_event: Callable[[str, str, str], None] | None = None,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.dropped: dict[tuple[str, int], Dropped] = {}
+        self.adjustments: tuple[Adjustment, ...] = ()
+        self.metrics = metrics or Metrics()
+        self._client, self._driver, self._clock, self._jitter = client, driver, clock, jitter
+        self._node = node if only_pool is None else None
+        self._only_pool = only_pool
+        self._owner = owner or (Owner.node(node) if node else None)
+        self._labels = dict(labels or {})
+        self._normaliser = Normaliser(driver, policy)
+        self._fallbacks = {**DEFAULT_FALLBACKS, **(fallbacks or {})}
+        self._may_publish = may_publish
+        self._on_event = on_event or (lambda _type, _reason, _message: None)
+        self._off: dict[str, Fallback] = {}
+        self._probe_at: float | None = None
+        self._uid_known_at = float("-inf")
+        self._works: dict[str, PoolWork] = {}
+        self._wanted: DriverResources | None = None
+        self._refused_update = ""
+        self._observation: Observation | None = None
+        self._wake = asyncio.Event()
+        self._passed = asyncio.Event()
+        if resources is not None:
+            self.update(resources)
+
+    # What the driver says
+
+    def update(self, resources: DriverResources) -> None:
+        """Publish this from now on; returns at once. An empty one deletes all pools.
+
+        Args:
+            resources: all pools; a pool that is not in it is deleted.
+
+        Raises:
+            ValueError: with `only_pool`, another pool is named; the old resources stay.
+        """
+        strangers = [name for name in resources.pools if self._only_pool is not None and name != self._only_pool]
+        if strangers:
+            self._refused_update = f"pool {strangers[0]} is not {self._only_pool}, the only pool of this publisher"
+            self._wake.set()
+            raise ValueError(self._refused_update)
+        self._refused_update = ""
+        pools, adjustments = {}, []
+        for name, pool in resources.pools.items():
+            pools[name], changed = self._normalised(name, pool)
+            adjustments += changed
+        self._normaliser.forget(set(pools))
+        self._tell_adjustments(tuple(adjustments))
+        self._wanted = DriverResources(pools=pools)
+        now = self._clock.monotonic()
+        for name in {*self._works, *pools}:
+            work = self._work(name)
+            if work.want(pools.get(name)):
+                work.status = msgspec.structs.replace(work.status, state=PoolState.PENDING, reason="")
+            work.schedule(now)
+        self._wake.set()
+
+    def _normalised(self, name: str, pool: Pool) -> tuple[Pool, list[Adjustment]]:
+        devices, adjustments = self._normaliser.pool(name, pool.devices)
+        found = list(adjustments)
+        changes: dict[str, Any] = {} if devices == pool.devices else {"devices": devices}
+        if pool.slices is not None:
+            parts = []
+            for part in pool.slices:
+                fit, adjusted = self._normaliser.pool(name, part.devices)
+                parts.append(msgspec.structs.replace(part, devices=fit))
+                found += adjusted
+            changes["slices"] = tuple(parts)
+        return (msgspec.structs.replace(pool, **changes) if changes else pool), found
+
+    def _tell_adjustments(self, adjustments: tuple[Adjustment, ...]) -> None:
+        new = [each for each in adjustments if each not in self.adjustments]
+        self.adjustments = adjustments
+        for each in new:
+            self.metrics.normalised.labels(each.action.value).inc()
+            _log.warning("%s", each)
+        if new:
+            more = f" (and {len(new) - 1} more)" if len(new) > 1 else ""
+            self._on_event("Warning", "DeviceNormalised", f"{new[0]}{more}")
+
+    # What the publisher says
+
+    @property
+    def status(self) -> dict[str, PoolStatus]:
+        """All pools, wanted or not yet deleted."""
+        return {name: work.status for name, work in self._works.items()}
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why not everything is published as wanted; empty when ready."""
+        if self._wanted is None:
+            return ("nothing to publish yet: the inventory has not been read",)
+        fine = {PoolState.PUBLISHED, PoolState.STANDBY}
+        found = [
+            f"pool {name} is {work.status.state.value}: {work.status.reason or 'not published yet'}"
+            for name, work in sorted(self._works.items())
+            if work.status.state not in fine
+        ]
+        return (*((self._refused_update,) if self._refused_update else ()), *found)
+
+    @property
+    def ready(self) -> bool:
+        """Whether every pool is published as wanted (or another instance does it)."""
+        return not self.reasons
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is published, but not as the driver meant it."""
+        gates = sorted({gate for dropped in self.dropped.values() for gate in dropped.gates} | set(self._off))
+        return (
+            *(f"the API server drops fields of feature gate {gate}: is it on?" for gate in gates),
+            *map(str, self.adjustments),
+        )
+
+    async def settled(self) -> None:
+        """Wait until no pool is pending or failing: all are published, refused, or somebody else's."""
+        busy = {PoolState.PENDING, PoolState.FAILING}
+        while self._wanted is None or any(work.status.state in busy for work in self._works.values()):
+            self._passed.clear()
+            await self._passed.wait()
+
+    # The loop
+
+    async def run(self) -> None:
+        """Publish until cancelled. Errors of the API server never end it."""
+        selector = f"spec.driver={self._driver},spec.nodeName={self._node or ''}"
+        async with kube.Reflector(
+            self._client,
+            kube.RESOURCE_SLICES,
+            field_selector=selector,
+            clock=self._clock,
+            jitter=self._jitter,
+        ) as reflector:
+            self._observation = Observation(reflector, self._belongs)
+            reflector.listeners.append(self._on_change)
+            await reflector.synced.wait()
+            self._schedule_all()
+            while True:
+                await self._wait()
+                await self._pass()
+
+    def _belongs(self, obj: Object) -> bool:
+        return self._only_pool is None or obj["spec"]["pool"]["name"] == self._only_pool
+
+    def _schedule_all(self) -> None:
+        assert self._observation is not None
+        for name in {*self._works, *self._observation.pools()}:
+            self._work(name).schedule(self._clock.monotonic())
+        self._wake.set()
+
+    def _on_change(self, change: kube.Change | None) -> None:
+        assert self._observation is not None
+        if change is None:
+            # A list may have shown that something written a moment ago is gone.
+            pools = self._observation.unconfirmed()
+        elif self._observation.is_known(change) or not self._belongs(change.object):
+            return
+        else:
+            pools = {change.object["spec"]["pool"]["name"]}
+        for name in pools:
+            self._work(name).schedule(self._clock.monotonic() + REPAIR_SECONDS)
+        if pools:
+            self._wake.set()
+
+    async def _wait(self) -> None:
+        while True:
+            dues = [work.due for work in self._works.values() if work.due is not None]
+            if self._wanted is None or not dues:
+                self._wake.clear()
+                await self._wake.wait()
+                continue
+            remaining = min(dues) - self._clock.monotonic()
+            if remaining <= 0:
+                return
+            self._wake.clear()
+            try:
+                await self._clock.timeout(self._wake.wait(), remaining)
+            except TimeoutError:
+                return
+
+    async def _pass(self) -> None:
+        now = self._clock.monotonic()
+        self._probe(now)
+        for work in [work for work in self._works.values() if work.due is not None and work.due <= now]:
+            work.due = None
+            try:
+                await self._sync(work)
+            except (kube.ApiError, kube.CredentialsError) as error:
+                self._failed(work, error)
+        gone = [n for n, w in self._works.items() if w.pool is None and w.due is None and not w.status.slices]
+        for name in gone:
+            if self._works[name].status.state is PoolState.PUBLISHED:
+                del self._works[name]
+        self.metrics.devices.set(sum(work.status.devices for work in self._works.values()))
+        self._passed.set()
+
+    def _probe(self, now: float) -> None:
+        if self._probe_at is not None and now >= self._probe_at:
+            self._probe_at = None
+            self._off.clear()
+            self.dropped.clear()
+            for work in self._works.values():
+                work.unlearn()
+                work.schedule(now)
+
+    def _work(self, name: str) -> PoolWork:
+        if name not in self._works:
+            self._works[name] = PoolWork(name, self._jitter)
+        return self._works[name]
+
+    # One pool
+
+    async def _sync(self, work: PoolWork) -> None:
+        assert self._observation is not None
+        if not await self._is_publisher():
+            work.status = msgspec.structs.replace(work.status, state=PoolState.STANDBY, reason="")
+            work.schedule(self._clock.monotonic() + STANDBY_SECONDS)
+            self.metrics.syncs.labels("standby").inc()
+            return
+        observed = self._observation.pool(work.name)
+        if work.pool is not None:
+            await self._resolve_owner(fresh=not observed)
+        stamp = self._stamp()
+        contents = work.contents(observed, self._off)
+        if faults := work.faults(contents, stamp):
+            more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+            self._refuse(work, f"{faults[0]}{more}", "Check")
+            return
+        actions = decide(work.desired(contents, stamp), observed)
+        now = self._clock.monotonic()
+        if any(work.refused(write.index, write.content, now) for write in actions.writes):
+            work.schedule(min(refusal.until for refusal in work.refusals.values()))
+            return
+        if actions and (wait := work.spend(now)):
+            work.schedule(now + wait)
+            return
+        if await self._perform(work, actions, stamp):
+            self._succeeded(work, actions, contents)
+
+    async def _is_publisher(self) -> bool:
+        if self._may_publish is None:
+            return True
+        try:
+            return await self._may_publish()
+        except Exception:  # noqa: BLE001 - whatever it is: who cannot tell must not write
+            _log.exception("cannot tell whether this instance publishes")
+            return False
+
+    def _stamp(self) -> Stamp:
+        return Stamp(driver=self._driver, node_name=self._node or "", owner=self._owner, labels=self._labels)
+
+    async def _resolve_owner(self, *, fresh: bool) -> None:
+        """Look up the Node's UID; again when all slices are missing, as they are when the Node was created anew."""
+        owner = self._owner
+        if owner is None or not owner.is_node:
+            return
+        now = self._clock.monotonic()
+        if owner.uid and not (fresh and now - self._uid_known_at > 5.0):
+            return
+        try:
+            node = await self._client.get(kube.NODES, owner.name)
+        except kube.ApiError:
+            if not owner.uid:
+                raise
+        else:
+            self._owner = Owner.node(owner.name, node["metadata"]["uid"])
+            self._uid_known_at = now
+
+    async def _perform(self, work: PoolWork, actions: Actions, stamp: Stamp) -> bool:
+        """Do it; False when the server refused a slice for good.
+
+        Raises:
+            ApiError: anything that may be different next time; what the server has now is known again then.
+        """
+        for found in actions.deletes:
+            await self._delete(found)
+        # The first alone: it is the likeliest to be refused, and then nothing of the old generation was touched.
+        batches = [
+            actions.writes[:1],
+            *(actions.writes[at : at + PARALLEL] for at in range(1, len(actions.writes), PARALLEL)),
+        ]
+        for batch in batches:
+            results = await asyncio.gather(
+                *(self._write(work, actions, write, stamp) for write in batch), return_exceptions=True
+            )
+            errors = [error for error in results if isinstance(error, BaseException)]
+            transient = [error for error in errors if not isinstance(error, _RefusedError)]
+            if transient:
+                raise transient[0]
+            if errors:
+                self._refuse(work, str(errors[0]), "Api")
+                return False
+        return True
+
+    async def _delete(self, found: ObservedSlice) -> None:
+        assert self._observation is not None
+        try:
+            answer = await self._client.delete(
+                kube.RESOURCE_SLICES, found.name, uid=found.uid, resource_version=found.resource_version
+            )
+        except kube.NotFound:
+            self._observation.deleted(found.name, found.uid)
+        except kube.Conflict:
+            await self._read_back(found.name)
+            raise
+        else:
+            self.metrics.writes.labels("delete").inc()
+            if "deletionTimestamp" in answer.get("metadata", {}) and answer["metadata"].get("finalizers"):
+                self._observation.written(answer)
+            else:
+                self._observation.deleted(found.name, found.uid)
+
+    async def _write(self, work: PoolWork, actions: Actions, write: Write, stamp: Stamp) -> None:
+        assert self._observation is not None
+        stored = self._observation.raw(write.observed.name) if write.observed else None
+        body = slices.body(
+            write.content,
+            stamp,
+            pool=work.name,
+            generation=actions.generation,
+            count=actions.count,
+            metadata=self._new_metadata(work, write.index, actions.count),
+            stored=stored,
+        )
+        try:
+            if stored is None:
+                answer = await self._client.create(kube.RESOURCE_SLICES, body)
+            else:
+                answer = await self._client.update(kube.RESOURCE_SLICES, body)
+        except kube.ApiError as error:
+            await self._write_failed(work, write, error, body)
+            raise
+        self.metrics.writes.labels("update" if stored else "create").inc()
+        work.floor = max(work.floor, actions.generation)
+        self._compare(work, write, answer)
+
+    def _new_metadata(self, work: PoolWork, index: int, count: int) -> Object:
+        owner = self._owner.name if self._owner else ""
+        digits = naming.width(count)
+        if index in work.taken:
+            return {"generateName": naming.generate_name(index, digits, self._driver, owner)}
+        return {"name": naming.slice_name(index, digits, self._driver, owner, work.name)}
+
+    def _compare(self, work: PoolWork, write: Write, answer: Object) -> None:
+        """Take what was stored as the slice's state, and see whether it is what was sent."""
+        assert self._observation is not None
+        found = slices.observe(answer)
+        if slices.same(write.content, found.content):
+            # The very object that was sent: later comparisons are by identity. Times of taints are the server's.
+            timed = any(device.taints for device in write.content.devices)
+            self._observation.written(answer, None if timed else write.content)
+            self.dropped.pop((work.name, write.index), None)
+            return
+        self._observation.written(answer)
+        if found.content is None:
+            return
+        work.learn(write.content, found.content)
+        gates = features.dropped(write.content, found.content)
+        self._tell_dropped(Dropped(pool=work.name, index=write.index, gates=gates))
+
+    def _tell_dropped(self, dropped: Dropped) -> None:
+        if self.dropped.get((dropped.pool, dropped.index)) != dropped:
+            names = " ".join(dropped.gates)
+            message = f"pool {dropped.pool}, slice {dropped.index}: the API server dropped fields of {names}"
+            _log.warning("%s", message)
+            self._on_event("Warning", "FieldsDropped", message)
+            for gate in dropped.gates:
+                self.metrics.dropped.labels(gate).inc()
+        self.dropped[dropped.pool, dropped.index] = dropped
+        self._probe_at = self._probe_at or self._clock.monotonic() + PROBE_SECONDS
+        for gate in dropped.gates:
+            if self._fallbacks.get(gate) is Fallback.WITHHOLD:
+                self._turn_off(gate)
+
+    def _turn_off(self, gate: str) -> bool:
+        """Publish without a gate's fields from now on; whether that is new."""
+        if gate in self._off:
+            return False
+        self._off[gate] = self._fallbacks.get(gate, Fallback.KEEP)
+        self._probe_at = self._probe_at or self._clock.monotonic() + PROBE_SECONDS
+        message = f"feature gate {gate} seems to be off: publishing without it ({self._off[gate].value})"
+        _log.warning("%s", message)
+        self._on_event("Warning", "FeatureGateOff", message)
+        for work in self._works.values():
+            work.schedule(self._clock.monotonic())
+        return True
+
+    # What can go wrong
+
+    async def _write_failed(self, work: PoolWork, write: Write, error: kube.ApiError, body: Object) -> None:
+        """Find out what the server has now; a refusal for good becomes _RefusedError."""
+        assert self._observation is not None
+        if isinstance(error, kube.Conflict | kube.NotFound):
+            name = body["metadata"].get("name", "")
+            found = await self._read_back(name) if name else None
+            if write.observed is None and found is not None and not self._is_own(found):
+                work.taken.add(write.index)
+        elif isinstance(error, kube.Unanswered | kube.ServerError):
+            await self._read_back_all()
+        elif error.terminal:
+            fields = tuple(cause.field for cause in error.causes)
+            gates = features.hinted(write.content, fields)
+            if isinstance(error, kube.Invalid) and sum(self._turn_off(gate) for gate in gates):
+                return
+            until = self._clock.monotonic() + work.refusal_backoff.delay(error.retry_after)
+            work.refusals[write.index] = Refusal(content=write.content, until=until)
+            work.schedule(until)
+            raise _RefusedError(_explained(error, gates)) from error
+
+    def _is_own(self, obj: Object) -> bool:
+        spec = obj["spec"]
+        return (
+            spec.get("driver") == self._driver and spec.get("nodeName", "") == (self._node or "") and self._belongs(obj)
+        )
+
+    async def _read_back(self, name: str) -> Object | None:
+        assert self._observation is not None
+        try:
+            found = await self._client.get(kube.RESOURCE_SLICES, name)
+        except kube.NotFound:
+            known = self._observation.raw(name)
+            if known is not None:
+                self._observation.deleted(name, known["metadata"].get("uid", ""))
+            return None
+        if self._is_own(found):
+            self._observation.written(found)
+        return found
+
+    async def _read_back_all(self) -> None:
+        assert self._observation is not None
+        selector = f"spec.driver={self._driver},spec.nodeName={self._node or ''}"
+        try:
+            listed = await self._client.list(kube.RESOURCE_SLICES, field_selector=selector)
+        except kube.ApiError:
+            return  # the next pass starts from what the reflector knows; a conflict tells if that is old
+        self._observation.read_back([item for item in listed["items"] if self._belongs(item)])
+
+    def _succeeded(self, work: PoolWork, actions: Actions, contents: tuple[Any, ...]) -> None:
+        observed = self._observation.pool(work.name) if self._observation else []
+        work.backoff.reset()
+        work.refusals.clear()
+        generation = max((found.generation for found in observed), default=0)
+        work.floor = max(work.floor, generation)
+        work.status = PoolStatus(
+            state=PoolState.PUBLISHED,
+            generation=generation,
+            slices=len(contents),
+            devices=sum(len(content.devices) for content in contents),
+        )
+        self.metrics.syncs.labels("written" if actions else "unchanged").inc()
+        self.metrics.last.set(self._clock.now().timestamp())
+        if actions:
+            _log.info("published pool %s: generation %d, %d slices", work.name, generation, len(contents))
+
+    def _failed(self, work: PoolWork, error: Exception) -> None:
+        delay = work.backoff.delay(getattr(error, "retry_after", None))
+        work.schedule(self._clock.monotonic() + delay)
+        work.status = msgspec.structs.replace(work.status, state=PoolState.FAILING, reason=str(error))
+        self.metrics.syncs.labels("failed").inc()
+        _log.warning("pool %s: %s; again in %.1f s", work.name, error, delay)
+
+    def _refuse(self, work: PoolWork, reason: str, source: str) -> None:
+        known = work.status.state is PoolState.REFUSED and work.status.reason == reason
+        work.status = msgspec.structs.replace(work.status, state=PoolState.REFUSED, reason=reason)
+        self.metrics.syncs.labels("refused").inc()
+        if not known:
+            self.metrics.refusals.labels(source).inc()
+            _log.error("pool %s cannot be published: %s", work.name, reason)
+            self._on_event("Warning", "PoolRefused", f"pool {work.name} cannot be published: {reason}")
+
+
+class _RefusedError(Exception):
+    """The server refused a slice for good."""
+
+
+def _explained(error: kube.ApiError, gates: tuple[str, ...]) -> str:
+    """Field and cause of a refusal, and the gate that may be behind it."""
+    causes = "; ".join(f"{cause.field}: {cause.message}" for cause in error.causes[:3])
+    more = f" (and {len(error.causes) - 3} more)" if len(error.causes) > 3 else ""
+    hint = f"; is feature gate {' or '.join(gates)} off?" if gates else ""
+    return f"{error.status} {error.reason}: {causes[:800] + more if causes else error.message[:800]}{hint}"
