@@ -168,12 +168,14 @@ class PoolWork:
         local = bool(stamp.node_name)
         faults = checking.pool_faults(self.name, contents, stamp.driver, local=local) if contents else []
         if not faults:
-            right = (
-                {id(device) for content in self._checked for device in content.devices} if not self._faults else set()
-            )
+            checked = () if self._faults else self._checked
+            right = {id(device) for content in checked for device in content.devices}
+            frames = [msgspec.structs.replace(content, devices=()) for content in checked]
             for content in contents:
-                new = tuple(device for device in content.devices if id(device) not in right)
-                if new or not any(content is old for old in checked):
+                # Rules of the whole slice look at all of its devices.
+                whole = content.partition_type_attribute or msgspec.structs.replace(content, devices=()) not in frames
+                new = content.devices if whole else tuple(d for d in content.devices if id(d) not in right)
+                if whole or new:
                     faults += checking.slice_faults(self.name, content, stamp, new)
         self._checked, self._faults = contents, faults
         return faults
