@@ -1,5 +1,6 @@
 """One instance of a driver: all parts, their start, their supervision and their end."""
 
+import asyncio
 import contextlib
 import importlib.metadata
 import time
@@ -44,12 +45,14 @@ from drakit.files import REAL, Filesystem
 
 if TYPE_CHECKING:
     from drakit import kube
+    from drakit.driver.publication import DriverResources
 
 __all__ = ["Application", "Publishes", "StartError", "preflight"]
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 SOCKET_WAIT_SECONDS = 10.0
 REPLY_GRACE_SECONDS = 1.0
+EARLY_EVENTS = 100
 
 _log = structlog.stdlib.get_logger("drakit.driver")
 
@@ -61,8 +64,8 @@ class StartError(Exception):
 class Publishes(Protocol):
     """What keeps the inventory in ResourceSlices."""
 
-    def update(self, devices: tuple[Device, ...]) -> None:
-        """Publish these from now on."""
+    def update(self, inventory: "tuple[Device, ...] | DriverResources") -> None:
+        """Publish this from now on."""
         ...
 
     async def run(self, client: "kube.Client") -> None:
@@ -149,7 +152,7 @@ class Application:
             hook_seconds=settings.hook_timeout,
         )
         self.lookup = ClaimLookup(driver.name, driver.configurations)
-        self.service = NodeService(self.lookup, self.preparer, clock, self.metrics)
+        self.service = NodeService(self.lookup, self.preparer, clock, self.metrics, self.record)
         self.health = HealthHub(driver, settings.node_name, clock)
         self.registration = Registration(
             driver.name,
@@ -180,14 +183,17 @@ class Application:
             grace=settings.reconcile_grace,
         )
         self.publishing = publishing(self)
-        self.inventory = Inventory(driver, self.hooks, self.metrics, self._on_inventory)
+        self.inventory = Inventory(driver, self.hooks, self._on_inventory)
         self.liveness = LivenessServer(
             settings.listen_address,
             settings.healthcheck_port,
             Liveness(settings.registration_socket, settings.service_socket, self.hanging),
         )
         self.probes = HttpProbes(settings.listen_address, settings.metrics_port, self._exposition, self.unready)
-        self._exit = contextlib.AsyncExitStack()
+        self._stopped = False
+        self._recorder: kube.Recorder | None = None
+        self._early_events: list[tuple[str, str, str]] = []
+        self._loop = asyncio.get_running_loop()
 
     # Start and end
 
@@ -217,6 +223,9 @@ class Application:
 
     async def stop(self, drain_seconds: float | None = None) -> None:
         """Finish claims, then take the sockets away, then end (recorded 37)."""
+        if self._stopped:
+            return
+        self._stopped = True
         self.service.draining = True
         seconds = self.settings.drain_timeout if drain_seconds is None else drain_seconds
         if self.tasks and seconds:
@@ -229,7 +238,6 @@ class Application:
         await self.registration_listener.stop(0)
         await self.liveness.stop()
         await self.probes.stop()
-        await self._exit.aclose()
         await self._leave()
 
     async def abandon(self) -> None:
@@ -283,8 +291,35 @@ class Application:
 
         async with kube.Client(self._credentials(), clock=self.clock) as client:
             self.lookup.use(client)
-            self.supervisor.start("reconcile", self.reconciler.run)
-            await self.publishing.run(client)
+            recorder = self._new_recorder(client)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(recorder.run())
+                group.create_task(self.publishing.run(client))
+                group.create_task(self._reconcile())
+
+    async def _reconcile(self) -> None:
+        """A part of its own: it fails whenever the API server cannot be reached."""
+        self.supervisor.start("reconcile", self.reconciler.run)
+
+    def _new_recorder(self, client: "kube.Client") -> "kube.Recorder":
+        """Events go to the Node; its name stands for its UID there, as in the kubelet's own events."""
+        from drakit import kube
+
+        node = self.settings.node_name
+        regarding = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": node}
+        recorder = kube.Recorder(client, regarding=regarding, component=self.driver.name, host=node, clock=self.clock)
+        self._recorder = recorder
+        early, self._early_events = self._early_events, []
+        for event in early:
+            recorder.record(*event)
+        return recorder
+
+    def record(self, kind: str, reason: str, message: str) -> None:
+        """Write an Event (kind Normal or Warning) about the node; those of the start wait for the API client."""
+        if self._recorder is not None:
+            self._recorder.record(kind, reason, message)
+        elif len(self._early_events) < EARLY_EVENTS:
+            self._early_events.append((kind, reason, message))
 
     # What the parts tell
 
@@ -314,17 +349,20 @@ class Application:
         self.metrics.hooks_running.set(self.hooks.running)
         return self.metrics.exposition(), self.metrics.content_type
 
-    async def _on_inventory(self, devices: tuple[Device, ...]) -> None:
-        self.publishing.update(devices)
+    async def _on_inventory(self, inventory: "tuple[Device, ...] | DriverResources") -> None:
+        self.publishing.update(inventory)
 
-    def _on_registration(self, registered: bool, _error: str) -> None:
+    def _on_registration(self, registered: bool, error: str) -> None:
         self.metrics.registered.set(registered)
         if not registered:
             self.metrics.refusals.inc()
+            self.record("Warning", "RegistrationRefused", f"the kubelet refused {self.driver.name}: {error}")
 
     def _on_broken(self, broken: Broken) -> None:
         self.metrics.quarantined.inc()
         _log.error("claim record is broken, its bytes are kept", claim_uid=broken.identity.uid, err=broken.reason)
+        text = f"the record of claim {broken.identity} is broken and will be rebuilt; its bytes are in {broken.kept}"
+        self._loop.call_soon_threadsafe(self.record, "Warning", "ClaimRecordBroken", text)
 
     # gRPC
 

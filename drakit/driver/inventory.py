@@ -1,12 +1,17 @@
 """What there is to publish: the driver's devices, read again whenever it says so."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import structlog
 
 from drakit.driver.executors import HookThreads
-from drakit.driver.metrics import Metrics
 from drakit.driver.plugin import Device, Driver
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from drakit.driver.publication import DriverResources
 
 __all__ = ["Inventory"]
 
@@ -19,7 +24,6 @@ class Inventory:
     Args:
         driver: asked for its devices.
         hooks: where it is asked.
-        metrics: how many devices there are.
         on_change: told of each new list; what it does is awaited.
     """
 
@@ -27,12 +31,10 @@ class Inventory:
         self,
         driver: Driver,
         hooks: HookThreads,
-        metrics: Metrics,
-        on_change: Callable[[tuple[Device, ...]], Awaitable[None]],
+        on_change: "Callable[[tuple[Device, ...] | DriverResources], Awaitable[None]]",
     ) -> None:
         self._driver = driver
         self._hooks = hooks
-        self._metrics = metrics
         self._on_change = on_change
 
     async def run(self) -> None:
@@ -45,8 +47,11 @@ class Inventory:
             await self._read()
 
     async def _read(self) -> None:
-        devices = await self._hooks.run(lambda: tuple(self._driver.devices()))
-        self._metrics.published_devices.set(len(devices))
-        if not devices:
+        inventory = await self._hooks.run(self._devices)
+        if isinstance(inventory, tuple) and not inventory:
             _log.warning("the driver found no devices")
-        await self._on_change(devices)
+        await self._on_change(inventory)
+
+    def _devices(self) -> "tuple[Device, ...] | DriverResources":
+        found = self._driver.devices()
+        return tuple(found) if isinstance(found, Iterable) else found

@@ -34,7 +34,6 @@ class Metrics:
         )
         self.prepared_claims = Gauge("drakit_prepared_claims", "Claims prepared on this node.", registry=registry)
         self.prepared_devices = Gauge("drakit_prepared_devices", "Devices prepared on this node.", registry=registry)
-        self.published_devices = Gauge("drakit_published_devices", "Devices of the inventory.", registry=registry)
         self.hooks_running = Gauge("drakit_hooks_running", "Hooks of the device driver at work.", registry=registry)
         self.quarantined = Counter("drakit_quarantined_records", "Broken claim records set aside.", registry=registry)
         self.restored = Counter("drakit_restored_files", "CDI and metadata files written again.", registry=registry)

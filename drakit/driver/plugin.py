@@ -1,13 +1,16 @@
 """The class that a device driver subclasses."""
 
 from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
-from typing import ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import msgspec
 
 from drakit.api import resource
 from drakit.driver.claims import Claim, ClaimRef, Preparation, Prepared
 from drakit.driver.configuration import Configuration
+
+if TYPE_CHECKING:
+    from drakit.driver.publication import DriverResources
 
 __all__ = ["Device", "Driver", "HealthReport", "PrepareAnswer"]
 
@@ -49,8 +52,8 @@ class Driver:
     configurations: ClassVar[Sequence[type[Configuration]]] = ()
     """Classes of opaque parameters that claims and DeviceClasses may carry for this driver."""
 
-    def devices(self) -> Iterable[Device]:
-        """All devices of this node; read at the start and again whenever `changes` yields."""
+    def devices(self) -> "Iterable[Device] | DriverResources":
+        """All devices of this node, or pools of them; read at the start and again whenever `changes` yields."""
         raise TypeError(f"{type(self).__name__} does not define devices()")
 
     def changes(self) -> AsyncIterator[None] | None:

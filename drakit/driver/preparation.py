@@ -233,9 +233,7 @@ class Preparer:
 
     async def _run_hook(self, claim: Claim) -> Record:
         answer = await self._call("prepare", self._driver.prepare, claim)
-        preparation = answer if isinstance(answer, Preparation) else Preparation(tuple(answer))
-        record = record_of(claim, preparation, self._driver.name, self._boot_id)
-        _require_json(record.state)
+        record = _recorded(claim, answer, self._driver.name, self._boot_id)
         return await self._apply(lambda _: Change(record, store=record, before=lambda: self._artifacts.write(record)))
 
     async def _unprepare(self, identity: Identity) -> None:
@@ -334,11 +332,17 @@ def _materialised(hook: Callable[[Any], Any], argument: Any) -> Any:
     return tuple(answer)
 
 
-def _require_json(state: Any) -> None:
+def _recorded(claim: Claim, answer: Any, driver: str, boot_id: str) -> Record:
+    """The record of what a hook answered. Hooks are other people's code: their answer may be anything."""
     try:
-        msgspec.json.encode(state)
-    except (TypeError, ValueError, msgspec.MsgspecError) as error:
-        raise HookError(f"prepare answered a state that is not JSON: {error}") from error
+        preparation = answer if isinstance(answer, Preparation) else Preparation(tuple(answer))
+        record = record_of(claim, preparation, driver, boot_id)
+        journal.encode(record)
+    except HookError:
+        raise
+    except Exception as error:
+        raise HookError(f"prepare of the device driver answered nonsense: {_text(error)}") from error
+    return record
 
 
 def _text(error: Exception) -> str:

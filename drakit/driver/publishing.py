@@ -1,25 +1,19 @@
 """Keeps the inventory published while this instance is the one to do it."""
 
-import asyncio
 from typing import TYPE_CHECKING
 
-import structlog
-
 from drakit.driver.application import Application
-from drakit.driver.plugin import Device
 
 if TYPE_CHECKING:
     from drakit import kube
+    from drakit.driver.plugin import Device
+    from drakit.driver.publication import DriverResources, Publisher
 
 __all__ = ["Publishing"]
 
-TENURE_SECONDS = 1.0
-
-_log = structlog.stdlib.get_logger("drakit.driver")
-
 
 class Publishing:
-    """Runs a Publisher whenever, and only while, the record of the publisher names this instance.
+    """Runs a Publisher; the record of the publisher tells it whether this instance writes or stands by.
 
     Args:
         application: whose inventory.
@@ -27,18 +21,46 @@ class Publishing:
 
     def __init__(self, application: Application) -> None:
         self._application = application
-        self._ready = asyncio.Event()
-        self._devices: tuple[Device, ...] = ()
+        self._inventory: tuple[Device, ...] | DriverResources | None = None
+        self._publisher: Publisher | None = None
 
-    def update(self, devices: tuple[Device, ...]) -> None:
-        """Publish these from now on."""
-        self._devices = devices
-        self._ready.set()
+    def update(self, inventory: "tuple[Device, ...] | DriverResources") -> None:
+        """Publish this from now on: devices of the node's pool, or pools."""
+        self._inventory = inventory
+        if self._publisher is not None:
+            self._publisher.update(self._resources())
 
     def unready(self) -> str:
         """Why nothing is published, "" when it is or another instance does it."""
-        return "" if self._ready.is_set() else "the inventory is not known yet"
+        if self._publisher is None:
+            return "no connection to the API server yet"
+        return "; ".join(self._publisher.reasons)
 
     async def run(self, client: "kube.Client") -> None:
         """Publish for ever."""
-        await asyncio.Event().wait()
+        from drakit.driver.publication import Metrics, Publisher
+
+        application = self._application
+        self._publisher = Publisher(
+            client,
+            driver=application.driver.name,
+            node=application.settings.node_name,
+            resources=None if self._inventory is None else self._resources(),
+            may_publish=self._may_publish,
+            clock=application.clock,
+            metrics=Metrics(application.metrics.registry),
+            on_event=application.record,
+        )
+        await self._publisher.run()
+
+    async def _may_publish(self) -> bool:
+        """Asked before each pass, which there is none of before the inventory is known."""
+        return await self._application.executor.run(self._application.instances.claim_publishing)
+
+    def _resources(self) -> "DriverResources":
+        from drakit.driver.publication import DriverResources
+
+        assert self._inventory is not None
+        if isinstance(self._inventory, DriverResources):
+            return self._inventory
+        return DriverResources.for_node(self._application.settings.node_name, self._inventory)

@@ -60,13 +60,22 @@ class NodeService:
         preparer: does the work.
         clock: for the time a call waits.
         metrics: what is counted.
+        record: writes an Event: type, reason, message.
     """
 
-    def __init__(self, source: ClaimSource, preparer: Preparer, clock: Clock, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        source: ClaimSource,
+        preparer: Preparer,
+        clock: Clock,
+        metrics: Metrics,
+        record: Callable[[str, str, str], None] = lambda _type, _reason, _message: None,
+    ) -> None:
         self._source = source
         self._preparer = preparer
         self._clock = clock
         self._metrics = metrics
+        self._record = record
         self.draining = False
 
     async def prepare(
@@ -151,7 +160,13 @@ class NodeService:
             except ClaimError as error:
                 self._metrics.failed(operation, error.kind)
                 _log.error("claim failed", operation=operation, err=str(error), permanent=error.permanent)
+                if error.permanent:
+                    self._record("Warning", "ClaimRefused", f"{operation} of claim {claim}: {error}")
                 return _cut(str(error))
+            except Exception as error:  # noqa: BLE001 - one claim must not fail the others
+                self._metrics.failed(operation, "internal")
+                _log.exception("claim failed unexpectedly", operation=operation)
+                return _cut(f"internal error: {type(error).__name__}: {error}")
             _log.info("claim done", operation=operation, duration_s=round(self._clock.monotonic() - started, 4))
             return answer
 

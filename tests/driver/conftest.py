@@ -220,7 +220,11 @@ class Node:
         return sorted(
             str(path.relative_to(self.root))
             for path in found
-            if path.name not in kept and "instances" not in path.parts and not path.is_dir() and not path.is_socket()
+            if path.name not in kept
+            and not path.name.startswith(".publisher")
+            and "instances" not in path.parts
+            and not path.is_dir()
+            and not path.is_socket()
         )
 
     async def close(self) -> None:
