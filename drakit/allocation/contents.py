@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from drakit import api, cel
-from drakit.allocation import capacity, compatibility, taints
+from drakit.allocation import capacity, taints
 from drakit.allocation.reasons import PoolInvalid
 from drakit.allocation.selectors import Programs, Selectors
 from drakit.api.quantity import Quantity
@@ -61,13 +61,13 @@ class DeviceContent:
         self.driver = driver
         self.device = device
         self.shareable = features.consumable_capacity and bool(device.allow_multiple_allocations)
-        self.blocking = taints.blocking(device.taints) if features.device_taints else ()
+        self.blocking = taints.blocking(device.taints) if device.taints and features.device_taints else ()
         self.draws_counters = bool(device.consumes_counters)
         self.hidden = (bool(device.binding_conditions) and not features.device_binding_and_status) or (
             skips and not features.optional_node_operations
         )
         self.blocked = self.draws_counters and not features.partitionable_devices
-        self.plain = not self.shareable and all(each.request_policy is None for each in device.capacity.values())
+        self.plain = not self.shareable and not (device.capacity and _has_policy(device))
         self.outcomes: dict[Selectors, Outcome] = {}
         self.expressions: dict[str, bool | tuple[bool, str]] = {}
         self.derived: dict[Selectors, dict[str, Any]] = {}
@@ -82,6 +82,9 @@ class DeviceContent:
             cel.EvaluationError: An attribute has no value or is a malformed version.
         """
         if self._view is None:
+            empty = valueless(self.device)
+            if empty is not None:
+                raise cel.EvaluationError(f"attribute {empty}: unsupported attribute value")
             self._view = cel.device_view(self.driver, self.device)
         return self._view
 
@@ -95,6 +98,22 @@ class DeviceContent:
         return found
 
 
+def valueless(device: resource.Device) -> str | None:
+    """The first attribute without a value of a known type, which no expression can be evaluated with."""
+    for name, attribute in device.attributes.items():
+        if attribute.string is not None or attribute.int is not None or attribute.bool is not None:
+            continue
+        if attribute.version is None and not (
+            attribute.ints or attribute.bools or attribute.strings or attribute.versions
+        ):
+            return name
+    return None
+
+
+def _has_policy(device: resource.Device) -> bool:
+    return any([each.request_policy is not None for each in device.capacity.values()])
+
+
 CapacityRequest = tuple[tuple[str, str], ...] | None
 """Requested amounts by name, as canonical text; None when nothing is requested."""
 
@@ -102,15 +121,14 @@ CapacityRequest = tuple[tuple[str, str], ...] | None
 class SliceContent:
     """Devices and counter sets of one slice."""
 
-    __slots__ = ("binding", "counter_sets", "devices", "grouped", "per_device", "spec")
+    __slots__ = ("binding", "counter_sets", "devices", "per_device", "spec")
 
     def __init__(self, spec: resource.ResourceSliceSpec, devices: tuple[DeviceContent, ...]) -> None:
         self.spec = spec
         self.devices = devices
         self.counter_sets = spec.shared_counters
         self.per_device = bool(spec.per_device_node_selection)
-        self.binding = any(device.device.binding_conditions for device in devices)
-        self.grouped = any(compatibility.declares_groups(device.device) for device in devices)
+        self.binding = any([device.device.binding_conditions for device in devices])
 
 
 class PoolContent:
@@ -174,12 +192,21 @@ class PoolContent:
         if partitionable and not self.invalid:
             self._count(counting)
         self.fault = PoolInvalid(reason=self.invalid) if self.invalid else None
-        here = self.devices[: self.local]
-        self.shareable = _mask(device.shareable for device in here)
-        self.drawing = _mask(device.draws_counters for device in here)
-        self.tainted = _mask(bool(device.blocking) for device in here)
-        self.visible = self.everything & ~_mask(device.hidden for device in here)
-        self.unblocked = self.everything & ~_mask(device.blocked for device in here)
+        self.shareable = self.drawing = self.tainted = 0
+        self.visible = self.unblocked = self.everything
+        bit = 1
+        for device in self.devices[: self.local]:
+            if device.shareable:
+                self.shareable |= bit
+            if device.draws_counters:
+                self.drawing |= bit
+                if device.blocked:
+                    self.unblocked ^= bit
+            if device.blocking:
+                self.tainted |= bit
+            if device.hidden:
+                self.visible ^= bit
+            bit <<= 1
         self._selected: dict[Selectors, tuple[int, dict[int, SelectorFailed]]] = {}
         self._tolerated: dict[tuple[resource.DeviceToleration, ...], int] = {}
         self._capacity: dict[CapacityRequest, int] = {}

@@ -23,6 +23,16 @@ DERIVED = "derived attribute"
 Outcome: TypeAlias = "bool | SelectorFailed"
 
 
+_HINT = (
+    ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional fields"
+)
+
+
+def _with_hint(message: str) -> str:
+    """The message, with the way out for a missing key."""
+    return message + _HINT if message.startswith("no such key: ") else message
+
+
 class Programs:
     """Compiled expressions; a failed compilation is kept as its error.
 
@@ -116,7 +126,7 @@ class Selectors:
         try:
             return bool(program.evaluate(content.view))
         except cel.EvaluationError as error:
-            return False, str(error)
+            return False, _with_hint(str(error))
 
     def _derive(self, content: DeviceContent) -> Outcome:
         values: dict[str, Any] = {}
@@ -133,7 +143,7 @@ class Selectors:
                     index=index,
                     expression=expression,
                     compiling=compiling,
-                    message=str(error),
+                    message=_with_hint(str(error)),
                     name=name,
                 )
         content.derived[self] = values

@@ -69,9 +69,9 @@ class Common:
 
     __slots__ = ("_generation", "_orders", "_versions", "ids", "pools", "token")
 
-    def __init__(self, pools: list[Pool]) -> None:
+    def __init__(self, pools: list[Pool], ids: set[_PoolID]) -> None:
         self.pools = pools
-        self.ids: set[_PoolID] = {(pool.driver, pool.name) for pool in pools}
+        self.ids = ids
         self._orders: list[tuple[bool, bytes, bytes]] | None = None
         self._generation = -1
         self._versions: tuple[int, ...] | None = None
@@ -177,7 +177,9 @@ class Spaces:
         key = tuple([(id(each), reach and (reach.mask, tuple(reach.failing.items()))) for each, reach in found])
         common = self._commons.get(key)
         if common is None:
-            common = self._commons[key] = Common(self._pools(_pairs(found)))
+            pairs = _pairs(found)
+            ids = {(each.spec.driver, each.spec.pool.name) for each, _ in pairs}
+            common = self._commons[key] = Common(self._pools(pairs), ids)
         own = [(each, None) for each in local if self._supported(each)]
         if any((each.spec.driver, each.spec.pool.name) in common.ids for each, _ in own):
             return Space(None, self._pools([*own, *_pairs(found)]))

@@ -108,15 +108,16 @@ class Bounds:
         return found
 
     def _by_value(self, constraint: Constraint, variant: Variant) -> dict[int, int]:
-        """Possible devices by their value mask."""
+        """Possible devices by value: one bit each, or `FIRST_ONLY`."""
         key = (constraint.number, variant.number)
         found = self._values_of.get(key)
         if found is None:
             found = self._values_of[key] = {}
             problem = self._overview.problem
             for device in bits(self._possible[variant.number]):
-                value = problem.value(constraint, variant, problem.device(device))
-                found[value] = found.get(value, 0) | 1 << device
+                values = problem.value(constraint, variant, problem.device(device))
+                for value in (values,) if values == FIRST_ONLY or not values & (values - 1) else _split(values):
+                    found[value] = found.get(value, 0) | 1 << device
         return found
 
     def _drop_dead_values(self, constraint: Constraint) -> None:
@@ -124,32 +125,33 @@ class Bounds:
         bound = [slot for slot in self._plan.slots if any(constraint in each.constraints for each in slot.variants)]
         if not bound or any(variant.every for slot in bound for variant in slot.variants):
             return
-        values = 0
+        alive: set[int] | None = None
+        for slot in bound:
+            served = self._served(slot, constraint)
+            if served is not None:
+                alive = served if alive is None else alive & served
+        if alive is None:
+            return
         for slot in bound:
             for variant in slot.variants:
                 if constraint in variant.constraints:
-                    for value in self._by_value(constraint, variant):
-                        values |= value if value != FIRST_ONLY else 0
-        alive = 0
-        for position in bits(values):
-            if all(self._serves(slot, constraint, 1 << position) for slot in bound):
-                alive |= 1 << position
-        for slot in bound:
-            for variant in slot.variants:
-                if constraint in variant.constraints:
-                    groups = self._by_value(constraint, variant)
-                    first_only = groups.get(FIRST_ONLY, 0)
-                    self._possible[variant.number] &= self._having(constraint, variant, alive) | first_only
+                    mask = 0
+                    for value, having in self._by_value(constraint, variant).items():
+                        if value == FIRST_ONLY or value in alive:
+                            mask |= having
+                    self._possible[variant.number] &= mask
 
-    def _serves(self, slot: Slot, constraint: Constraint, value: int) -> bool:
-        """Whether a slot could be satisfied with devices of one value, or without the constraint."""
+    def _served(self, slot: Slot, constraint: Constraint) -> set[int] | None:
+        """Values of which the slot has enough devices; None when it can do without the constraint."""
+        served: set[int] = set()
         for variant in slot.variants:
             count = self._overview.count(variant)
             if count <= 0 or constraint not in variant.constraints:
-                return True
-            if self._having(constraint, variant, value).bit_count() >= count:
-                return True
-        return False
+                return None
+            for value, mask in self._by_value(constraint, variant).items():
+                if value and mask.bit_count() >= count:
+                    served.add(value)
+        return served
 
     def _crowd(self, slot: Slot) -> list[tuple[int, int]]:
         """Sets of devices that several slots from this one on compete for, with what the later ones need of them."""
@@ -181,3 +183,7 @@ class Bounds:
                 return None
             territory |= self._possible[variant.number]
         return None if territory & self._overview.shareable else territory
+
+
+def _split(values: int) -> list[int]:
+    return [1 << position for position in bits(values)]

@@ -44,7 +44,7 @@ class Prunings(msgspec.Struct, frozen=True, kw_only=True):
     bounds: bool = True
     interchange: bool = True
     memo: bool = True
-    patience: int = 64
+    patience: int = 24
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
