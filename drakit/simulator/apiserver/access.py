@@ -30,7 +30,7 @@ ADMIN = User("kubernetes-admin", ("system:masters", "system:authenticated"))
 def service_account_user(namespace: str, name: str, node: str = "") -> User:
     """The user of a service account; `node` binds its token to a node, as those of pods are."""
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
-    extra = {"authentication.kubernetes.io/node-name": (node,)} if node else {}
+    extra: dict[str, tuple[str, ...]] = {"authentication.kubernetes.io/node-name": (node,)} if node else {}
     return User(f"system:serviceaccount:{namespace}:{name}", groups, extra)
 
 

@@ -70,7 +70,7 @@ def kind_fields() -> dict[str, Shape]:
 
 
 def _kind(reference: str, **fields: Shape) -> Shape:
-    return struct(reference, is_open=True, **kind_fields(), **fields)
+    return Shape("object", fields={**kind_fields(), **fields}, is_open=True, reference=reference)
 
 
 def _condition(reference: str) -> Shape:

@@ -75,6 +75,7 @@ class Endpoint:
         self._requests = requests
         self._future_wait = future_wait
         self._watches: dict[Watch, str] = {}
+        self._in_flight = 0
         self.address = ""
         self.authorizer: Callable[[Call], bool] | None = None
         self.is_open = False
@@ -86,32 +87,41 @@ class Endpoint:
             watch.drop()
         return len(hit)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is being answered and every open watch has sent what there is."""
+        return self._in_flight == len(self._watches) and all(watch.is_idle for watch in self._watches)
+
     def watching(self, resource: str | None = None) -> int:
         """How many watches are open."""
         return sum(1 for plural in self._watches.values() if resource in {None, plural})
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request; never raises but for a closed connection."""
+        self._in_flight += 1
+        try:
+            return await self._handle(request)
+        finally:
+            self._in_flight -= 1
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         call = Call("get", "", name=request.path)
         try:
             user = self._authenticate(request)
             target = parse(self._objects.registry, request.rel_url.raw_path)
             call = self._call(request, target, user)
             faults = self._faults.take(call)
-            await self._before(request, faults)
+            if not await self._before(faults):
+                self._requests.note(call)
+                return _abort(request)
             answer: Answer | web.StreamResponse = await self._answer(request, target, call)
             if any(fault.effect == "lose" for fault in faults):
-                raise _Dropped
+                self._requests.note(call)
+                return _abort(request)
         except Refused as refusal:
             answer = _refused(refusal)
-        except _Dropped:
-            self._requests.note(call)
-            return _abort(request)
-        if isinstance(answer, web.StreamResponse):
-            self._requests.note(msgspec.structs.replace(call, status=answer.status))
-            return answer
         self._requests.note(msgspec.structs.replace(call, status=answer.status))
-        return _response(answer)
+        return answer if isinstance(answer, web.StreamResponse) else _response(answer)
 
     # -- before the answer ------------------------------------------------------------------------------------------
 
@@ -165,14 +175,14 @@ class Endpoint:
             case other:
                 return other.lower()
 
-    async def _before(self, request: web.BaseRequest, faults: list[Fault]) -> None:
+    async def _before(self, faults: list[Fault]) -> bool:
+        """Carry out what hits the request before its work; False when the connection is to be dropped."""
         for fault in faults:
             if fault.effect == "delay":
                 await self._clock.sleep(fault.seconds)
             elif fault.effect == "fail":
                 raise fault.refusal()
-            elif fault.effect == "drop":
-                raise _Dropped
+        return all(fault.effect != "drop" for fault in faults)
 
     # -- the answer -------------------------------------------------------------------------------------------------
 
@@ -380,7 +390,9 @@ class Endpoint:
             target = msgspec.structs.replace(target, name=None)
         select = self._selector(target, options)
         storage = self._objects.storage
-        watch = Watch(storage, target, options, select, self._shower(target, form, options), self._clock)
+        watch = Watch(
+            storage, target, options, select=select, show=self._shower(target, form, options), clock=self._clock
+        )
         await self._wait_for_future(watch.start())
         if watch.start() > storage.revision:
             raise too_large(watch.start(), storage.revision)
@@ -462,10 +474,6 @@ class Endpoint:
         if request.headers.get("If-None-Match") == etag:
             return Answer(b"", 304, media, headers=headers)
         return Answer(body, media=media, headers=headers)
-
-
-class _Dropped(Exception):  # noqa: N818  (an order, not a fault)
-    """The connection is to be closed without an answer."""
 
 
 def _abort(request: web.BaseRequest) -> web.StreamResponse:

@@ -45,8 +45,8 @@ class Call(msgspec.Struct, frozen=True):
 class Fault(msgspec.Struct):
     """What goes wrong for matching requests; None matches all. `left` counts down, None never ends.
 
-    `fail` answers with `status` without looking at the request, `delay` waits `seconds` first, `drop` closes the connection
-    before anything is done, `lose` closes it after the request was carried out.
+    `fail` answers with `status` without looking at the request, `delay` waits `seconds` first, `drop` closes the
+    connection before anything is done, `lose` closes it after the request was carried out.
     """
 
     effect: Effect

@@ -9,7 +9,7 @@ from drakit.simulator.apiserver.errors import Refused, bad_request, expired
 from drakit.simulator.apiserver.options import ListOptions
 from drakit.simulator.apiserver.paths import Target
 from drakit.simulator.apiserver.selectors import Selector, everything
-from drakit.simulator.apiserver.storage import Compacted, Record, Storage
+from drakit.simulator.apiserver.storage import Record, Storage
 
 __all__ = ["Listing", "list_records", "parse_revision", "too_large"]
 
@@ -115,12 +115,9 @@ def _continued(storage: Storage, target: Target, options: ListOptions, select: S
     if options.resource_version not in {"", "0"}:
         raise bad_request("specifying resource version is not allowed when using continue")
     revision = storage.revision if token.rv < 0 else token.rv
-    try:
-        if token.rv >= 0 and token.rv < storage.history(target.kind).oldest:
-            raise Compacted(token.rv, storage.history(target.kind).oldest)
-        records = storage.records_at(target.kind, revision, target.namespace)
-    except Compacted:
-        raise expired(_CONTINUE_TOO_OLD, continuation=_token(-1, token.start)) from None
+    if revision < storage.history(target.kind).oldest:
+        raise expired(_CONTINUE_TOO_OLD, continuation=_token(-1, token.start))
+    records = storage.records_at(target.kind, revision, target.namespace)
     start = token.start if token.start.startswith("/") else f"/{token.start}"
     rest = [record for record in records if _start(target, record)[:-1] >= start]
     return _chunk(rest, target, options, select, revision)

@@ -120,7 +120,7 @@ class Objects:
             Refused: 400, 404 (namespace), 409, 422, 500 (a resourceVersion was sent).
         """
         suffix = self._suffix()
-        verdict = self._ask("create", target, body, None, options, suffix)
+        verdict = self._ask("create", target, body, None, options=options, suffix=suffix)
         _raise_undecodable(verdict)
         sent = _sent_metadata(body)
         self._check_namespace(target, sent)
@@ -145,6 +145,7 @@ class Objects:
         target: Target,
         body: bytes,
         stored: dict[str, Any] | None,
+        *,
         options: WriteOptions,
         suffix: str = "aaaaa",
     ) -> Verdict:
@@ -220,7 +221,7 @@ class Objects:
             if target.kind.create_on_update and target.subresource is None:
                 return self.create(target, body, options)
             raise not_found(target.kind, target.name or "")
-        verdict = self._ask("update", target, body, existing.object, options)
+        verdict = self._ask("update", target, body, existing.object, options=options)
         _raise_undecodable(verdict)
         self._check_preconditions(target, existing, sent)
         return self._replace(target, existing, _admitted(verdict), options, verdict.warnings)
@@ -311,7 +312,7 @@ class Objects:
     # -- patching ---------------------------------------------------------------------------------------------------
 
     def patch(self, target: Target, kind: str, body: bytes, options: WriteOptions) -> Outcome:
-        """PATCH by JSON patch (`json`), merge patch or strategic merge patch, on the object as the path's version shows it.
+        """PATCH by JSON patch, merge patch or strategic merge patch, on the object as the path's version shows it.
 
         Opaque parameters are compact there, which is why a patch cannot change an object whose parameters were stored
         with blanks (spec/apiserver.md 1).
@@ -558,4 +559,4 @@ def _shortens(existing: Record, grace: int) -> bool:
     metadata = existing.metadata
     if "deletionTimestamp" not in metadata:
         return True
-    return grace < metadata.get("deletionGracePeriodSeconds", 0)
+    return grace < int(metadata.get("deletionGracePeriodSeconds") or 0)

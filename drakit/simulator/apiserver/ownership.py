@@ -1,7 +1,7 @@
 """Who set which field: metadata.managedFields, kept by the shapes of the kinds.
 
-Paths are tuples of the path elements of FieldsV1: `f:NAME`, `k:{"key":"value"}` for an item of a keyed list, `v:VALUE` for
-an item of a set. A path in a set means ownership of that leaf, or of the presence of that container.
+Paths are tuples of the path elements of FieldsV1: `f:NAME`, `k:{"key":"value"}` for an item of a keyed list, `v:VALUE`
+for an item of a set. A path in a set means ownership of that leaf, or of the presence of that container.
 """
 
 from collections.abc import Iterable, Iterator

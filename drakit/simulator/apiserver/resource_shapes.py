@@ -46,7 +46,7 @@ def _object(name: str, version: str, minor: str) -> Shape:
     return Shape(
         "object",
         fields={field.name: _field(field, version, minor) for field in table},
-        atomic=name == "NodeSelector" or name == "NodeSelectorTerm",
+        atomic=name in {"NodeSelector", "NodeSelectorTerm"},
         required=tuple(field.name for field in table if field.required and field.name != "metadata"),
         reference=_package(name, version) + name,
     )

@@ -17,8 +17,8 @@ _EVER: Final = "1.0"
 class Kind(msgspec.Struct, frozen=True):
     """One resource type as discovery tells of it.
 
-    `versions` maps each API version to the Kubernetes version that first served it (and, after a dash, the first that no
-    longer did); the first served one in the order of this mapping is preferred. Objects are stored in `storage`.
+    `versions` maps each API version to the Kubernetes version that first served it. Objects are stored in the form of
+    `storage`.
     """
 
     group: str
@@ -62,7 +62,7 @@ class Kind(msgspec.Struct, frozen=True):
         return f"{self.group}/{version}" if self.group else version
 
 
-_STATUS = {"status": ("get", "patch", "update")}
+_STATUS: Final[dict[str, tuple[str, ...]]] = {"status": ("get", "patch", "update")}
 
 NAMESPACES: Final = Kind(
     CORE,

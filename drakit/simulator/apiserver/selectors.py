@@ -202,10 +202,10 @@ def _values(tokens: list[str], position: int) -> tuple[frozenset[str], int]:
     values: set[str] = set()
     position += 1
     while True:
-        token = tokens[position] if position < len(tokens) else ""
-        if token == ")":
+        following = tokens[position] if position < len(tokens) else ""
+        if following == ")":
             return frozenset(values or {""}), position + 1
-        if token == ",":
+        if following == ",":
             position += 1
             continue
         values.add(_identifier(tokens, position))

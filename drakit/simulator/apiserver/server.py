@@ -214,6 +214,11 @@ class FakeAPIServer:
         """How many watches are open."""
         return self._endpoint.watching(resource)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is in flight: for `ManualClock.idle_when(lambda: server.is_idle)`."""
+        return self._endpoint.is_idle
+
     # -- objects without HTTP ---------------------------------------------------------------------------------------
 
     def add_namespace(self, name: str, **labels: str) -> None:

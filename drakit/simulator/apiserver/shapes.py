@@ -18,9 +18,9 @@ Type = Literal["object", "map", "array", "string", "integer", "number", "boolean
 class Shape(msgspec.Struct, frozen=True, eq=False):
     """The shape of one value.
 
-    `keys` makes a list a keyed one (server-side apply merges item by item), `is_set` one of unique values, `atomic` a value
-    that has a single owner. `patch_merge` and `patch_key` say what strategic merge patch does. `is_open` objects may carry
-    fields that `fields` does not name. `reference` is the name in OpenAPI, `format` its format.
+    `keys` makes a list a keyed one (server-side apply merges item by item), `is_set` one of unique values, `atomic` a
+    value that has a single owner. `patch_merge` and `patch_key` say what strategic merge patch does. `is_open` objects
+    may carry fields that `fields` does not name. `reference` is the name in OpenAPI, `format` its format.
     """
 
     type: Type

@@ -87,7 +87,7 @@ class History:
     def after(self, revision: int, *, following: bool = False) -> list[Change]:
         """All changes later than `revision`.
 
-        An open watch (`following`) is not hurt by a compaction, as the watch cache of a real server has told it already.
+        An open watch (`following`) is not hurt by a compaction: a real server's watch cache has told it already.
 
         Raises:
             Compacted: some of them are no longer held.

@@ -299,7 +299,7 @@ def columns(kind: Kind) -> list[Column]:
 
 def table(
     kind: Kind,
-    rows: Iterable[tuple[dict[str, Any], dict[str, Any]]],
+    rows: Iterable[tuple[dict[str, Any], Any]],
     metadata: dict[str, Any],
     now: datetime,
     *,
@@ -309,10 +309,7 @@ def table(
     cells = _TABLES.get(kind.kind, ([], _plain))[1]
     shown = []
     for obj, carried in rows:
-        row: dict[str, Any] = {"cells": cells(obj, now)}
-        if carried:
-            row["object"] = carried
-        shown.append(row)
+        shown.append({"cells": cells(obj, now), "object": carried})
     document: dict[str, Any] = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
     definitions = [msgspec.to_builtins(column) for column in columns(kind)] if with_columns else []
     return {**document, "columnDefinitions": definitions, "rows": shown}

@@ -1,8 +1,7 @@
 """Watches: the events that one request sees, as JSON lines."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -12,6 +11,9 @@ from drakit.simulator.apiserver.options import ListOptions
 from drakit.simulator.apiserver.paths import Target
 from drakit.simulator.apiserver.selectors import Selector
 from drakit.simulator.apiserver.storage import Change, Compacted, Record, Storage
+
+if TYPE_CHECKING:
+    from asyncio import Event
 
 __all__ = ["BOOKMARK_INTERVAL", "Watch"]
 
@@ -40,7 +42,7 @@ class Watch:
     """One open watch."""
 
     def __init__(
-        self, storage: Storage, target: Target, options: ListOptions, select: Selector, show: Show, clock: Clock
+        self, storage: Storage, target: Target, options: ListOptions, *, select: Selector, show: Show, clock: Clock
     ) -> None:
         """Prepare the watch; `lines` runs it."""
         self._storage = storage
@@ -51,7 +53,8 @@ class Watch:
         self._show = show
         self._clock = clock
         self._dropped = False
-        self._event: asyncio.Event | None = None
+        self._event: Event | None = None
+        self._waiting = False
         self._told = -1
 
     def drop(self) -> None:
@@ -59,6 +62,11 @@ class Watch:
         self._dropped = True
         if self._event is not None:
             self._event.set()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether every change so far has been looked at and sent."""
+        return self._waiting and (self._event is None or not self._event.is_set())
 
     @property
     def dropped(self) -> bool:
@@ -142,10 +150,13 @@ class Watch:
         assert self._event is not None
         if self._event.is_set():
             return
+        self._waiting = True
         try:
             await self._clock.timeout(self._event.wait(), seconds)
         except TimeoutError:
             return
+        finally:
+            self._waiting = False
 
     def _event_line(self, change: Change) -> bytes | None:
         """The event as this watch sees it: an object that leaves its selection is deleted for it."""
