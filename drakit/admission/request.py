@@ -29,6 +29,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         namespace_labels: Labels of the namespace (they may permit adminAccess); None when it cannot be read.
         now: The server's time, RFC 3339 in UTC with whole seconds.
         suffix: What the server appends to `generateName`.
+        dry_run: Nothing is stored; a resourceVersion on create is then no error.
     """
 
     verb: str
@@ -44,6 +45,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     namespace_labels: Mapping[str, str] | None = {}
     now: str = "1970-01-01T00:00:00Z"
     suffix: str = "aaaaa"
+    dry_run: bool = False
 
 
 class Cause(msgspec.Struct, frozen=True):

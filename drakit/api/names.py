@@ -45,6 +45,11 @@ _NAME_PART_RULE: Final = (
     "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
     "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 )
+_LABEL_VALUE_RULE: Final = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
 _QUALIFIED_RULE: Final = (
     f"a qualified name {_NAME_PART_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
 )
@@ -80,7 +85,7 @@ def dns_label(value: str) -> list[str]:
     if _length(value) > limits.LABEL_LENGTH:
         faults.append(_too_long(limits.LABEL_LENGTH))
     if not _LABEL.fullmatch(value):
-        faults.append(_LABEL_RULE)
+        faults.append("must not contain dots" if _SUBDOMAIN.fullmatch(value) else _LABEL_RULE)
     return faults
 
 
@@ -141,5 +146,5 @@ def label_value(value: str) -> list[str]:
     if _length(value) > limits.LABEL_LENGTH:
         faults.append(_too_long(limits.LABEL_LENGTH))
     if value and not _NAME_PART.fullmatch(value):
-        faults.append(f"a valid label must be an empty string or {_NAME_PART_RULE}")
+        faults.append(_LABEL_VALUE_RULE)
     return faults

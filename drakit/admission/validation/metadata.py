@@ -1,0 +1,117 @@
+"""Object metadata. Source: recorded answers (spec/apiserver.md Decoding; rules *.metadata.* of the vectors)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from drakit.admission.validation import formats
+from drakit.api import names
+
+if TYPE_CHECKING:
+    from drakit.admission.faults import Faults
+
+__all__ = ["created", "template", "updated"]
+
+Json = dict[str, Any]
+
+_ANNOTATIONS_SIZE: Final = 256 * 1024
+_STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
+_IMMUTABLE: Final = (
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+
+
+def created(faults: Faults, meta: Json, *, namespaced: bool) -> None:
+    """The metadata of a new object (claims and classes are checked so on updates, too)."""
+    prefix = meta.get("generateName", "")
+    if prefix:
+        unfinished = prefix[:-2] + "a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+        faults.invalid_each("metadata.generateName", prefix, names.dns_subdomain(unfinished))
+    name = meta.get("name", "")
+    if name:
+        formats.subdomain(faults, "metadata.name", name)
+    else:
+        faults.required("metadata.name", "name or generateName is required")
+    if namespaced:
+        namespace = meta.get("namespace", "")
+        if namespace:
+            formats.label(faults, "metadata.namespace", namespace)
+        else:
+            faults.required("metadata.namespace")
+    if meta.get("generation", 0) < 0:
+        faults.invalid("metadata.generation", meta["generation"], "must be greater than or equal to 0")
+    _maps(faults, meta, "metadata")
+    _owners(faults, meta, "metadata.ownerReferences")
+    _finalizers(faults, meta)
+
+
+def updated(faults: Faults, meta: Json, old: Json) -> None:
+    """What must not change, and what may."""
+    if old.get("deletionTimestamp"):
+        added = [each for each in meta.get("finalizers") or () if each not in (old.get("finalizers") or ())]
+        if added:
+            faults.forbidden(
+                "metadata.finalizers",
+                f"no new finalizers can be added if the object is being deleted, found new finalizers {added}",
+            )
+    for name in _IMMUTABLE:
+        if meta.get(name) != old.get(name):
+            faults.invalid(f"metadata.{name}", meta.get(name), "field is immutable")
+    _maps(faults, meta, "metadata")
+    _owners(faults, meta, "metadata.ownerReferences")
+
+
+def template(faults: Faults, meta: Json, path: str) -> None:
+    """The metadata inside a template: labels and annotations only."""
+    for name in sorted(meta):
+        if name not in {"labels", "annotations", "managedFields", "selfLink"} and meta[name]:
+            faults.forbidden(f"{path}.{name}", "only labels and annotations may be set")
+    _maps(faults, meta, path)
+
+
+def _maps(faults: Faults, meta: Json, path: str) -> None:
+    for key, value in (meta.get("labels") or {}).items():
+        formats.label_key(faults, f"{path}.labels", key)
+        formats.label_value(faults, f"{path}.labels", value)
+    annotations = meta.get("annotations") or {}
+    for key in annotations:
+        faults.invalid_each(f"{path}.annotations", key, names.label_key(key.lower()))
+    size = sum(formats.byte_length(key) + formats.byte_length(value) for key, value in annotations.items())
+    if size > _ANNOTATIONS_SIZE:
+        faults.too_long(f"{path}.annotations", _ANNOTATIONS_SIZE)
+
+
+def _owners(faults: Faults, meta: Json, path: str) -> None:
+    owners = meta.get("ownerReferences") or ()
+    for owner in owners:
+        api_version = owner["apiVersion"]
+        version = api_version.rpartition("/")[2] if api_version.count("/") < 2 else ""
+        if not version:
+            faults.invalid(f"{path}.apiVersion", api_version, "version must not be empty")
+        for name in ("kind", "name", "uid"):
+            if not owner[name]:
+                faults.invalid(f"{path}.{name}", "", "must not be empty")
+        if api_version == "v1" and owner["kind"] == "Event":
+            faults.invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner")
+    if sum(bool(owner.get("controller")) for owner in owners) > 1:
+        faults.invalid(path, owners, "Only one reference can have Controller set to true")
+
+
+def _finalizers(faults: Faults, meta: Json) -> None:
+    finalizers = meta.get("finalizers") or ()
+    for name in finalizers:
+        formats.label_key(faults, "metadata.finalizers", name)
+    if {"orphan", "foregroundDeletion"} <= set(finalizers):
+        faults.invalid("metadata.finalizers", finalizers, "finalizer orphan and foregroundDeletion cannot be both set")
+    for index, name in enumerate(finalizers):
+        if "/" not in name and name not in _STANDARD_FINALIZERS:
+            faults.invalid(
+                f"metadata.finalizers[{index}]",
+                name,
+                "name is neither a standard finalizer name nor is it fully qualified",
+            )
