@@ -15,7 +15,7 @@ from drakit.cli import options
 
 __all__ = ["SUBCOMMANDS", "main"]
 
-SUBCOMMANDS: tuple[str, ...] = ("run",)
+SUBCOMMANDS: tuple[str, ...] = ("run", "demo")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

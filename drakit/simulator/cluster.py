@@ -18,6 +18,7 @@ from drakit.clock import SYSTEM, Clock
 from drakit.simulator.apiserver import FakeAPIServer
 from drakit.simulator.controlplane.loop import ControlPlane
 from drakit.simulator.kubelet import FakeKubelet, Timers
+from drakit.simulator.process import DriverProcess, driver_command
 from drakit.simulator.runtime import Container, Runtime
 
 __all__ = ["QUICK", "Cluster", "SimulatedNode", "resource_of"]
@@ -191,26 +192,21 @@ class Cluster:
         directory, environment = self.service_account(name)
         return kube.Client(kube.in_cluster(directory, environment), clock=self._clock)
 
-    def driver_kubeconfig(self, node: str, name: str = "drakit") -> Path:
-        """A kubeconfig that refers to in-cluster files: the token and ca.crt of a pod on `node`."""
-        files, _ = self.service_account(f"{name}-{node}", node=node)
-        cluster = {"server": self.server.url, "certificate-authority": f"{files}/ca.crt"}
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [
-                {
-                    "name": "in-cluster",
-                    "cluster": {"server": self.server.url, "certificate-authority": f"{files}/ca.crt"},
-                }
-            ],
-            "users": [{"name": name, "user": {"tokenFile": f"{files}/token"}}],
-            "contexts": [{"name": "in-cluster", "context": {"cluster": "in-cluster", "user": name}}],
-            "current-context": "in-cluster",
-        }
-        path = files / "kubeconfig"
-        path.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
-        return path
+    async def start_driver(self, node: SimulatedNode, **flags: str) -> DriverProcess:
+        """Run `drakit run` on a node in a process of its own, with in-cluster credentials; stopped with the cluster.
+
+        Args:
+            node: where.
+            flags: further flags, in snake case.
+        """
+        given = {f"--{flag.replace('_', '-')}": value for flag, value in flags.items()}
+        files, environment = self.service_account(f"drakit-{node.name}", node=node.name)
+        command = driver_command({**node.driver_flags(), "--service-account-directory": str(files), **given})
+        name = flags.get("driver_name", "driver") + (f"-{flags['pod_uid']}" if "pod_uid" in flags else "")
+        process = DriverProcess(command, node.directory / f"{name}.log", environment)
+        await process.start()
+        self._stack.push_async_callback(process.stop)
+        return process
 
     # Objects
 

@@ -1,0 +1,146 @@
+"""drakit demo: one claim, once around, on a cluster inside this process; the driver is a real process."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from drakit.cli import options
+
+if TYPE_CHECKING:
+    import asyncio
+    from pathlib import Path
+
+    from drakit.cli.demo_report import Report
+    from drakit.cli.demo_scenario import Scenario
+    from drakit.simulator.cluster import Cluster
+
+HELP = "run a driver on a simulated cluster: a claim allocated, prepared, used and given back, every step checked"
+_SECONDS = 28.0
+_WIPE_SECONDS = 0.5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What can be chosen."""
+    options.add(
+        parser,
+        "--keep",
+        help="leave the cluster and the driver running for kubectl, until Ctrl-C",
+        type=options.boolean,
+        default=False,
+    )
+    options.add(
+        parser,
+        "--form",
+        help="API version of the claim template",
+        default="both",
+        choices=("v1", "v1beta1", "both"),
+        env="DEMO_FORM",
+    )
+    options.add(
+        parser,
+        "--kubernetes-version",
+        help="what the API server answers as",
+        default="1.37",
+        choices=("1.34", "1.35", "1.36", "1.37"),
+    )
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Run it; 0: every step was as it should be."""
+    import asyncio
+
+    return asyncio.run(_run(arguments))
+
+
+async def _run(arguments: argparse.Namespace) -> int:
+    import asyncio
+    import signal
+
+    from drakit.cli.demo_report import Report
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    report = Report()
+    work = asyncio.current_task()
+    assert work is not None
+
+    def interrupt() -> None:
+        if stop.is_set():
+            work.cancel()
+        stop.set()
+
+    if arguments.keep:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, interrupt)
+    return await _play(arguments, report, stop)
+
+
+async def _play(arguments: argparse.Namespace, report: "Report", stop: "asyncio.Event") -> int:
+    import asyncio
+
+    import msgspec
+
+    from drakit.cli.demo_scenario import FORMS, Scenario, StepError
+    from drakit.simulator.cluster import QUICK, Cluster
+
+    timers = QUICK if arguments.keep else msgspec.structs.replace(QUICK, slice_wipe=_WIPE_SECONDS)
+    forms = FORMS if arguments.form == "both" else (arguments.form,)
+    async with Cluster(version=arguments.kubernetes_version, timers=timers) as cluster:
+        report.title(
+            f"drakit demo: Kubernetes {arguments.kubernetes_version} at {cluster.server.url}, node {cluster.node.name}"
+        )
+        scenario = Scenario(cluster, report)
+        try:
+            async with asyncio.timeout(_SECONDS):
+                await _steps(scenario, forms, keep=arguments.keep)
+        except StepError as error:
+            return _fail(report, scenario, str(error))
+        except TimeoutError:
+            return _fail(report, scenario, f"not done after {_SECONDS:.0f} s")
+        report.passed()
+        if arguments.keep:
+            _explain(cluster)
+            await stop.wait()
+    return 0
+
+
+async def _steps(scenario: "Scenario", forms: tuple[str, ...], *, keep: bool) -> None:
+    await scenario.start_driver()
+    await scenario.slices()
+    for form in forms:
+        await scenario.round(form)
+    if not keep:
+        await scenario.stop_driver()
+
+
+def _fail(report: "Report", scenario: "Scenario", message: str) -> int:
+    report.failed(message)
+    if scenario.driver is not None:
+        report.line("the driver's last lines:")
+        for line in scenario.driver.output.splitlines()[-10:]:
+            report.line(f"| {line}")
+    return 1
+
+
+def _explain(cluster: "Cluster") -> None:
+    """Where kubectl finds the cluster, and what to try."""
+    from drakit.cli.demo_scenario import FORMS, manifest
+
+    kubeconfig = cluster.server.kubeconfig(path=cluster.directory / "kubeconfig")
+    manifests: list[Path] = []
+    for form in FORMS:
+        path = cluster.directory / f"example-{form}.yaml"
+        path.write_text(f"{manifest(f'resourceclaimtemplate-{form}')}---\n{manifest('pod')}", encoding="utf-8")
+        manifests.append(path)
+    print(f"""
+The cluster stays until Ctrl-C. In another terminal:
+
+  export KUBECONFIG={kubeconfig}
+  kubectl get nodes,deviceclasses,resourceslices
+  kubectl get resourceclaims --watch &
+  kubectl apply -f {manifests[0]}
+  kubectl get pod example-claim -o wide
+  kubectl delete -f {manifests[0]}
+
+({manifests[1].name} beside it has the same in the v1beta1 form. The pod's command ends after a minute; then its
+claim goes too, as it would in a real cluster. The driver's log: {cluster.node.directory / "driver.log"})
+""")
