@@ -15,7 +15,7 @@ from drakit.cli import options
 
 __all__ = ["SUBCOMMANDS", "main"]
 
-SUBCOMMANDS: tuple[str, ...] = ("run", "demo")
+SUBCOMMANDS: tuple[str, ...] = ("run", "demo", "lint")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
