@@ -1,7 +1,8 @@
 """Requests to the API server: raw JSON over aiohttp, retried only where that is safe, in whatever version it serves."""
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -61,6 +62,13 @@ class Client:
         attempts: how often one request is sent at most.
         timeout: seconds for one exchange (not for watches).
         jitter: source of numbers in [0, 1).
+
+    Attributes:
+        credentials: as given.
+        clock: as given.
+        requests: exchanges begun so far.
+        in_flight: requests not yet answered, those waiting between attempts not counted; watches count until they are
+            open.
     """
 
     def __init__(
@@ -75,6 +83,7 @@ class Client:
         self.credentials = credentials
         self.clock = clock
         self.requests = 0
+        self.in_flight = 0
         self._attempts = attempts
         self._timeout = timeout
         self._jitter = jitter
@@ -124,27 +133,39 @@ class Client:
         request = Request(method, path, query, data, headers)
         timeout = aiohttp.ClientTimeout(total=self._timeout, sock_connect=min(10.0, self._timeout))
         backoff = Backoff(jitter=self._jitter)
-        renewed = False
+        refused: Grant | None = None
         while True:
-            grant = await self.credentials.current(self.clock.monotonic())
             try:
-                async with self._send(grant, request, timeout) as answer:
-                    return await answer.read()
+                with self._counted():
+                    grant = await self._grant(refused)
+                    async with self._send(grant, request, timeout) as answer:
+                        return await answer.read()
             except errors.Unauthorized:
-                if renewed:
+                if refused is not None:
                     raise
-                renewed = True
-                await self.credentials.renew(grant, self.clock.monotonic())
+                refused = grant
             except ApiError as error:
                 if backoff.failures + 1 >= self._attempts or not _may_repeat(method, error):
                     raise
                 await self.clock.sleep(backoff.delay(error.retry_after))
+
+    async def _grant(self, refused: Grant | None) -> Grant:
+        now = self.clock.monotonic()
+        return await (self.credentials.current(now) if refused is None else self.credentials.renew(refused, now))
 
     def _send(self, grant: Grant, request: Request, timeout: aiohttp.ClientTimeout) -> Exchange:
         if self._transport is None:
             raise RuntimeError("the client is not open: use `async with Client(...)`")
         self.requests += 1
         return self._transport.send(grant, request, timeout)
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        self.in_flight += 1
+        try:
+            yield
+        finally:
+            self.in_flight -= 1
 
     # Typed by resource
 
@@ -309,16 +330,18 @@ class Client:
         }
         # One version only: which one is served has been found out by the list before.
         version = self._versions.get(resource, resource.versions[0])
-        grant = await self.credentials.current(self.clock.monotonic())
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=seconds + WATCH_SLACK_SECONDS)
         request = Request("GET", resource.path(version, namespace), query, None, {"Accept": JSON})
-        try:
-            async with self._send(grant, request, timeout) as answer:
-                async for line in answer.lines():
-                    yield _event(line, resource, version)
-        except errors.Unauthorized:
-            await self.credentials.renew(grant, self.clock.monotonic())
-            raise
+        async with AsyncExitStack() as stack:
+            with self._counted():
+                grant = await self._grant(None)
+                try:
+                    answer = await stack.enter_async_context(self._send(grant, request, timeout))
+                except errors.Unauthorized:
+                    await self._grant(grant)
+                    raise
+            async for line in answer.lines():
+                yield _event(line, resource, version)
 
     # How both are done
 

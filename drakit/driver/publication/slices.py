@@ -185,13 +185,17 @@ def _fields(content: SliceContent) -> Object:
         "skipNodeOperations": content.skip_node_operations,
     }
     set_values = {key: value for key, value in values.items() if value}
-    return {key: msgspec.to_builtins(value, enc_hook=_encoded) for key, value in set_values.items()}
+    fields: Object = msgspec.json.decode(_ENCODER.encode(set_values))
+    return fields
 
 
 def _encoded(value: Any) -> Any:
     if isinstance(value, api.Quantity):
         return str(value)
     raise TypeError(f"cannot encode {type(value).__name__}")
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_encoded)
 
 
 def _metadata(metadata: Mapping[str, Any], stamp: Stamp) -> Object:
