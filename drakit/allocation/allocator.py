@@ -18,7 +18,7 @@ from drakit.allocation.state import AllocatedState
 from drakit.allocation.taints import apply_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from drakit.allocation.pools import Pool
     from drakit.allocation.requests import Plan, Variant
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["Allocator"]
 
 _MAX_PLANS = 256
-_MAX_OUTCOMES = 100_000
 
 
 class Allocator:
@@ -81,7 +80,6 @@ class Allocator:
         self._gatherer = Gatherer(self.contents, self.allocated)
         self._spaces = Spaces(self._gatherer, slices)
         self._plans: dict[tuple[int, ...], tuple[Sequence[resource.ResourceClaim], Plan | AllocationError]] = {}
-        self._outcomes: dict[Hashable, Any] = {}
 
     def allocate(
         self, node: core.Node, claims: Sequence[resource.ResourceClaim]
@@ -99,18 +97,17 @@ class Allocator:
         name = node.metadata.name
         space = self._spaces.of(name, node.metadata.labels)
         plan = self.plan(claims)
-        key = (plan, space.key)
-        found = self._outcomes.get(key, self)
-        if found is self:
+        outcomes = self.contents.outcomes
+        key = (plan.token, space.key)
+        found = outcomes.get(key, outcomes)
+        if found is outcomes:
             found = self._search(plan, space)
-            if len(self._outcomes) > _MAX_OUTCOMES:
-                self._outcomes.clear()
-            self._outcomes[key] = found
+            self.contents.remember(key, found)
         if found is None:
             return None
         if isinstance(found, Template):
-            return found.render(space.pools, name, self._share_id)
-        raise found(space.pools)
+            return found.render(plan, space.pools, name, self._share_id)
+        raise found(plan, space.pools)
 
     def plan(self, claims: Sequence[resource.ResourceClaim]) -> Plan:
         """The claims compiled for the search.
@@ -123,7 +120,6 @@ class Allocator:
         if found is None:
             if len(self._plans) > _MAX_PLANS:
                 self._plans.clear()
-                self._outcomes.clear()
             kept = tuple(claims)
             try:
                 found = kept, requests.compile_claims(kept, self._classes, self.contents)
@@ -147,7 +143,7 @@ class Allocator:
         return problem
 
     def _search(self, plan: Plan, space: Space) -> Any:
-        """A template, None, or a function that makes the error for given pools."""
+        """A template, None, or a function that makes the error for a like plan and like pools."""
         pools = space.pools
         try:
             problem = self.problem(plan, pools)
@@ -155,11 +151,10 @@ class Allocator:
             return raised.make
         found = solve(problem, self.prunings, self.budget)
         if isinstance(found, Failure):
-            failure = found
-            return lambda named: _failure(failure, problem.place(failure.device), named)
+            return _failing(found, problem.place(found.device))
         if found is None:
             broken = [position for position, pool in enumerate(pools) if _invalid(pool)]
-            return (lambda named: _node_error(broken, named)) if broken else None
+            return _invalid_pools(broken) if broken else None
         return Template(plan, problem, found, self.features)
 
     def update_slice(self, slice_: resource.ResourceSlice) -> None:
@@ -209,7 +204,6 @@ class Allocator:
 
     def _forget_plans(self) -> None:
         self._plans.clear()
-        self._outcomes.clear()
 
     def _index_slices(self) -> None:
         """Remember slices by name; done on the first update only."""
@@ -234,10 +228,14 @@ class Allocator:
                 self._spaces.add(patched)
 
 
-class _Raised(Exception):  # noqa: N818
-    """The validation pass failed; `make` builds the error with the names of given pools."""
+_Make = "Callable[[Plan, Sequence[Pool]], Exception]"
+"""Makes an error with the names of a plan's claims and of pools."""
 
-    def __init__(self, make: Callable[[Sequence[Pool]], Exception]) -> None:
+
+class _Raised(Exception):  # noqa: N818
+    """The validation pass failed."""
+
+    def __init__(self, make: _Make) -> None:
         super().__init__()
         self.make = make
 
@@ -262,7 +260,7 @@ def _validate(plan: Plan, problem: Problem) -> None:
 
 def _raise(error: AllocationError | None) -> None:
     if error is not None:
-        raise _Raised(lambda _: error.with_traceback(None))
+        raise _Raised(lambda _plan, _pools: error.with_traceback(None))
 
 
 def _members(variant: Variant, problem: Problem) -> tuple[int, ...]:
@@ -272,19 +270,18 @@ def _members(variant: Variant, problem: Problem) -> tuple[int, ...]:
     for position, (pool, offset) in enumerate(zip(problem.pools, problem.offsets, strict=True)):
         content = pool.content if not pool.is_incomplete else None
         if content is None or content.invalid:
-            raise _Raised(_broken_pool(variant, problem.plan.claims[variant.claim].name, position))
+            raise _Raised(_broken_pool(variant.number, position))
         selected, failures = content.selected(variant.needs.selectors)
         condition = problem.condition(position)
         for index in range(content.local):
             if index in failures:
                 failure = Failure(variant, offset + index, selector=failures[index])
-                place = position, index
-                raise _Raised(lambda pools, failure=failure, place=place: _failure(failure, place, pools))  # type: ignore[misc]
+                raise _Raised(_failing(failure, (position, index)))
             if not selected >> index & 1:
                 continue
             if index in condition.failing:
                 failure = Failure(variant, offset + index, node_selector=condition.failing[index])
-                raise _Raised(lambda pools, failure=failure, place=(position, index): _failure(failure, place, pools))  # type: ignore[misc]
+                raise _Raised(_failing(failure, (position, index)))
             if not condition.usable >> index & 1:
                 continue
             if features.consumable_capacity and not problem.has_room(variant, position, index):
@@ -293,13 +290,13 @@ def _members(variant: Variant, problem: Problem) -> tuple[int, ...]:
     return tuple(members)
 
 
-def _broken_pool(variant: Variant, claim: str, position: int) -> Callable[[Sequence[Pool]], Exception]:
-    def make(pools: Sequence[Pool]) -> Exception:
-        pool = pools[position]
+def _broken_pool(number: int, position: int) -> _Make:
+    def make(plan: Plan, pools: Sequence[Pool]) -> Exception:
+        variant, pool = plan.variants[number], pools[position]
         state = "currently being updated" if pool.is_incomplete else "currently invalid"
         return AllocationError(
-            f"claim {claim}, request {variant.label}: asks for all devices, but resource pool {pool} is {state}",
-            claim=claim,
+            f"claim {variant.claim_name}, request {variant.label}: asks for all devices, but resource pool {pool} is {state}",
+            claim=variant.claim_name,
             request=variant.name,
             path=variant.path,
         )
@@ -307,9 +304,15 @@ def _broken_pool(variant: Variant, claim: str, position: int) -> Callable[[Seque
     return make
 
 
-def _failure(failure: Failure, place: tuple[int, int], pools: Sequence[Pool]) -> AllocationError:
-    """The error of a failure, with the names of these pools."""
-    variant = failure.variant
+def _failing(failure: Failure, place: tuple[int, int]) -> _Make:
+    number = failure.variant.number
+    return lambda plan, pools: _failure(failure, plan.variants[number], place, pools)
+
+
+def _failure(
+    failure: Failure, variant: Variant, place: tuple[int, int], pools: Sequence[Pool]
+) -> AllocationError:
+    """The error of a failure, with the names of this variant's claim and of these pools."""
     pool = pools[place[0]]
     device = f"{pool}/{pool.content.devices[place[1]].device.name}"
     claim = variant.claim_name
@@ -345,10 +348,13 @@ def _invalid(pool: Pool) -> bool:
     return not pool.is_incomplete and bool(pool.content.invalid)
 
 
-def _node_error(positions: Sequence[int], pools: Sequence[Pool]) -> NodeError:
-    broken = []
-    for position in positions:
-        fault = pools[position].fault
-        reason = fault.reason if isinstance(fault, PoolInvalid) else ""
-        broken.append((pools[position].driver, pools[position].name, reason))
-    return NodeError(tuple(broken))
+def _invalid_pools(positions: Sequence[int]) -> _Make:
+    def make(_plan: Plan, pools: Sequence[Pool]) -> Exception:
+        broken = []
+        for position in positions:
+            fault = pools[position].fault
+            reason = fault.reason if isinstance(fault, PoolInvalid) else ""
+            broken.append((pools[position].driver, pools[position].name, reason))
+        return NodeError(tuple(broken))
+
+    return make

@@ -16,7 +16,7 @@ from drakit.allocation.selectors import Programs, Selectors
 from drakit.api.quantity import Quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from drakit.allocation.features import Features
     from drakit.allocation.reasons import SelectorFailed
@@ -27,6 +27,8 @@ __all__ = ["CapacityRequest", "Contents", "DeviceContent", "Needs", "PoolContent
 
 _RECENT = 4
 _MAX_REMEMBERED = 200_000
+_MAX_TOKENS = 10_000
+_MAX_OUTCOMES = 100_000
 
 
 class DeviceContent:
@@ -121,9 +123,10 @@ CapacityRequest = tuple[tuple[str, str], ...] | None
 class SliceContent:
     """Devices and counter sets of one slice."""
 
-    __slots__ = ("binding", "counter_sets", "devices", "per_device", "spec")
+    __slots__ = ("alone", "binding", "counter_sets", "devices", "per_device", "spec")
 
     def __init__(self, spec: resource.ResourceSliceSpec, devices: tuple[DeviceContent, ...]) -> None:
+        self.alone: PoolContent | None = None
         self.spec = spec
         self.devices = devices
         self.counter_sets = spec.shared_counters
@@ -343,6 +346,10 @@ class Contents:
         self.programs = Programs()
         self._selectors: dict[Any, Selectors] = {}
         self._needs: dict[Any, Needs] = {}
+        self.conditions: dict[Any, Any] = {}
+        self.outcomes: dict[Any, Any] = {}
+        self._known: dict[int, tuple[resource.ResourceSliceSpec, SliceContent]] = {}
+        self._tokens: dict[Any, object] = {}
         self._recent: dict[Any, list[SliceContent]] = {}
         self._slices: dict[Any, SliceContent] = {}
         self._devices: dict[Any, DeviceContent] = {}
@@ -378,6 +385,16 @@ class Contents:
 
     def slice(self, spec: resource.ResourceSliceSpec) -> SliceContent:
         """The content of a slice."""
+        known = self._known.get(id(spec))
+        if known is not None:
+            return known[1]
+        if len(self._known) >= _MAX_REMEMBERED:
+            self._known.clear()
+        content = self._recognise(spec)
+        self._known[id(spec)] = spec, content
+        return content
+
+    def _recognise(self, spec: resource.ResourceSliceSpec) -> SliceContent:
         devices = spec.devices
         outline = (
             spec.driver,
@@ -406,6 +423,7 @@ class Contents:
                 self._slices.clear()
                 self._devices.clear()
                 self._pools.clear()
+                self._known.clear()
                 self._recent.clear()
                 self._recent[outline] = []
             skips = bool(spec.skip_node_operations)
@@ -422,6 +440,30 @@ class Contents:
         if found is None:
             found = self._devices[key] = DeviceContent(driver, device, self.features, skips=skips)
         return found
+
+    def alone(self, spec: resource.ResourceSliceSpec) -> PoolContent:
+        """The content of a pool that is just one slice."""
+        content = self.slice(spec)
+        found = content.alone
+        if found is None:
+            found = content.alone = self.pool((content,))
+        return found
+
+    def token(self, key: Hashable) -> object:
+        """An object that stands for the key, so that it need not be hashed again."""
+        found = self._tokens.get(key)
+        if found is None:
+            if len(self._tokens) >= _MAX_TOKENS:
+                self._tokens.clear()
+                self.outcomes.clear()
+            found = self._tokens[key] = object()
+        return found
+
+    def remember(self, key: Hashable, outcome: Any) -> None:
+        """Keep the outcome of a search for nodes and claims that are alike."""
+        if len(self.outcomes) >= _MAX_OUTCOMES:
+            self.outcomes.clear()
+        self.outcomes[key] = outcome
 
     def pool(self, local: tuple[SliceContent, ...], remote: tuple[SliceContent, ...] = ()) -> PoolContent:
         """The content of a pool from its slices on the node (sorted by name) and its other slices."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from drakit.allocation import counters
+from drakit.allocation.compatibility import declares_groups
 from drakit.allocation.reasons import PoolIncomplete, PoolInvalid, PoolObsolete
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class Pool:
         self._gatherer = gatherer
         self._content: PoolContent | None = None
         self._condition: Condition | None = None
-        self._version = -1
+        self._version = -2
         self._size = -1
         self._device_slices: Sequence[resource.ResourceSlice] | None = None
 
@@ -145,11 +146,14 @@ class Pool:
         """The content; looking at it finds out whether the pool is valid."""
         content = self._content
         if content is None:
-            intern = self._gatherer.contents.slice
-            content = self._gatherer.contents.pool(
-                tuple([intern(each.spec) for each in self.slices]),
-                tuple([intern(each.spec) for each in self._remote]),
-            )
+            contents = self._gatherer.contents
+            if len(self.slices) == 1 and not self._remote:
+                content = contents.alone(self.slices[0].spec)
+            else:
+                content = contents.pool(
+                    tuple([contents.slice(each.spec) for each in self.slices]),
+                    tuple([contents.slice(each.spec) for each in self._remote]),
+                )
             self._content = content
             if self.fault is None:
                 self.fault = content.fault
@@ -159,11 +163,13 @@ class Pool:
     def condition(self) -> Condition:
         """Content and allocated devices as of now."""
         use = self._gatherer.state.pools.get((self.driver, self.name))
-        version = use.version if use is not None else 0
-        if self._condition is None or version != self._version:
+        version = use.version if use is not None else -1
+        condition = self._condition
+        if condition is None or version != self._version:
             self._version = version
-            self._condition = self._gatherer.condition(self.content, self._reach(), use)
-        return self._condition
+            reach = self._reach() if self._reaches is not None else None
+            condition = self._condition = self._gatherer.condition(self._content or self.content, reach, use)
+        return condition
 
     @property
     def is_incomplete(self) -> bool:
@@ -186,7 +192,7 @@ class Pool:
     def use_version(self) -> int:
         """Changes whenever the allocated devices of the pool do."""
         use = self._gatherer.state.pools.get((self.driver, self.name))
-        return use.version if use is not None else 0
+        return use.version if use is not None else -1
 
     def slice_of(self, index: int) -> resource.ResourceSlice:
         """The slice of a local device."""
@@ -208,7 +214,7 @@ class Pool:
 
     def _reach(self) -> Reach | None:
         """Which local devices the node reaches, None for all of them."""
-        if self._reaches is None or not any(self._reaches):
+        if self._reaches is None:
             return None
         mask, failing, offset = 0, {}, 0
         for each, reach in zip(self.slices, self._reaches, strict=True):
@@ -230,7 +236,7 @@ class Reach(NamedTuple):
 
 
 class Gatherer:
-    """What pools need of their allocator: contents, state, and the node's reach."""
+    """What pools need of their allocator: contents, allocated state, and all slices by pool."""
 
     __slots__ = ("_conditions", "by_pool", "contents", "groups_off", "partitionable", "sharing", "state")
 
@@ -242,7 +248,7 @@ class Gatherer:
         self.sharing = features.consumable_capacity
         self.groups_off = not features.device_compatibility_groups
         self.by_pool: dict[tuple[str, str], list[resource.ResourceSlice]] = {}
-        self._conditions: dict[object, Condition] = {}
+        self._conditions: dict[object, Condition] = contents.conditions
 
     def condition(self, content: PoolContent, reach: Reach | None, use: PoolUse | None) -> Condition:
         """The interned condition of a pool."""
@@ -269,13 +275,12 @@ class Gatherer:
 
     def grouped(self, *slices: Sequence[resource.ResourceSlice]) -> bool:
         """Whether any device declares compatibility groups."""
-        return any(
-            entry.compatibility_groups
-            for several in slices
-            for each in several
-            for device in each.spec.devices
-            for entry in device.consumes_counters
-        )
+        for several in slices:
+            for each in several:
+                for device in each.spec.devices:
+                    if device.consumes_counters and declares_groups(device):
+                        return True
+        return False
 
     def _shared(
         self, content: PoolContent, use: PoolUse, exclusive: int
@@ -306,6 +311,9 @@ def resolve(
         The pool, perhaps with a fault; None when a newer generation exists elsewhere.
     """
     if len(found) == 1:
+        only, reach = found[0]
+        if only.spec.pool.resource_slice_count == 1 and not (gatherer.groups_off and gatherer.grouped((only,))):
+            return Pool((only,), None if reach is None else (reach,), (), None, gatherer)
         kept = list(found)
     else:
         generation = max(each.spec.pool.generation for each, _ in found)
@@ -328,7 +336,7 @@ def resolve(
             remote = [each for each in same if each.metadata.name not in names]
     if fault is None and gatherer.groups_off and gatherer.grouped(slices, remote):
         fault = PoolIncomplete(seen=len(slices) + len(remote), announced=pool.resource_slice_count)
-    return Pool(slices, reaches, remote, fault, gatherer)
+    return Pool(slices, reaches if any(reaches) else None, remote, fault, gatherer)
 
 
 def _by_name(pair: tuple[resource.ResourceSlice, Reach | None]) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from drakit import api
 from drakit.allocation.errors import AllocationError
 from drakit.api import limits
 
@@ -141,13 +142,15 @@ class Plan:
         slots: The slots of all claims, in search order.
         variants: All variants, by `number`.
         constraints: All constraints, by `number`.
+        token: Equal for plans that differ in nothing but the names of their claims.
         straightforward: No faults and nothing asks for all devices: the validation pass can only fail on counts.
     """
 
-    __slots__ = ("claims", "constraints", "has_admin", "slots", "straightforward", "variants")
+    __slots__ = ("claims", "constraints", "has_admin", "slots", "straightforward", "token", "variants")
 
     def __init__(self, claims: tuple[ClaimPlan, ...]) -> None:
         self.claims = claims
+        self.token: object = self
         self.slots = tuple(slot for claim in claims for slot in claim.slots)
         self.variants = tuple(variant for slot in self.slots for variant in slot.variants)
         self.constraints = tuple(constraint for claim in claims for constraint in claim.constraints)
@@ -193,7 +196,28 @@ def compile_claims(
         AllocationError: A claim can never be allocated because of its counts.
     """
     compiler = _Compiler(classes, contents)
-    return Plan(tuple(compiler.claim(index, claim) for index, claim in enumerate(claims)))
+    plan = Plan(tuple(compiler.claim(index, claim) for index, claim in enumerate(claims)))
+    if plan.straightforward:
+        used = {id(variant.class_): variant.class_ for variant in plan.variants}
+        plan.token = contents.token(
+            (tuple([api.shape(claim.spec) for claim in claims]), tuple([_Same(class_) for class_ in used.values()]))
+        )
+    return plan
+
+
+class _Same:
+    """Equal to wrappers of the very same object."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other._value is self._value
+
+    def __hash__(self) -> int:
+        return id(self._value)
 
 
 class _Compiler:

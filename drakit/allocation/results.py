@@ -36,10 +36,9 @@ class Template:
         config: Per claim, the merged configuration.
     """
 
-    __slots__ = ("_claims", "_entries")
+    __slots__ = ("_entries",)
 
     def __init__(self, plan: Plan, problem: Problem, choices: Sequence[Choice], features: Features) -> None:
-        self._claims = plan.claims
         chosen: dict[int, Variant] = {}
         entries: list[list[_Entry]] = [[] for _ in plan.claims]
         for choice in choices:
@@ -51,16 +50,16 @@ class Template:
         ]
 
     def render(
-        self, pools: Sequence[Pool], node: str, share_id: Callable[[], str]
+        self, plan: Plan, pools: Sequence[Pool], node: str, share_id: Callable[[], str]
     ) -> list[resource.AllocationResult]:
-        """The results for one node.
+        """The results for one node; `plan` is one whose claims are alike those of the search.
 
         Raises:
             AllocationError: A chosen slice has a node selector with several terms.
         """
         rendered = []
         local: core.NodeSelector | None = None
-        for claim, (entries, config) in zip(self._claims, self._entries, strict=True):
+        for claim, (entries, config) in zip(plan.claims, self._entries, strict=True):
             results = tuple([entry.render(pools[entry.pool], share_id) for entry in entries])
             selectors: list[core.NodeSelector] = []
             bound = False
@@ -82,7 +81,7 @@ class Template:
 class _Entry:
     """One device of a template."""
 
-    __slots__ = ("_device", "_per_device", "_result", "_shared", "binds", "index", "pool")
+    __slots__ = ("_device", "_per_device", "_plain", "_result", "_shared", "binds", "index", "pool")
 
     def __init__(self, choice: Choice, pool: int, index: int, problem: Problem, features: Features) -> None:
         content = problem.condition(pool).content
@@ -93,6 +92,10 @@ class _Entry:
         self.binds = bool(device.binds_to_node)
         self._device = device
         self._shared = consumption is not None
+        self._plain = not (
+            consumption or variant.admin or variant.needs.tolerations or device.binding_conditions
+            or device.binding_failure_conditions or content.slices[content.slice_of[index]].spec.skip_node_operations
+        )
         slice_ = content.slices[content.slice_of[index]].spec
         self._per_device = bool(slice_.per_device_node_selection)
         conditions = features.device_binding_and_status
@@ -116,6 +119,10 @@ class _Entry:
     def render(self, pool: Pool, share_id: Callable[[], str]) -> resource.DeviceRequestAllocationResult:
         """The result with the pool's name and a share ID of its own."""
         result = self._result
+        if self._plain:
+            return resource.DeviceRequestAllocationResult(
+                request=result.request, driver=result.driver, pool=pool.name, device=result.device
+            )
         return resource.DeviceRequestAllocationResult(
             request=result.request,
             driver=result.driver,

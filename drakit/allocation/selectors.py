@@ -23,16 +23,6 @@ DERIVED = "derived attribute"
 Outcome: TypeAlias = "bool | SelectorFailed"
 
 
-_HINT = (
-    ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional fields"
-)
-
-
-def _with_hint(message: str) -> str:
-    """The message, with the way out for a missing key."""
-    return message + _HINT if message.startswith("no such key: ") else message
-
-
 class Programs:
     """Compiled expressions; a failed compilation is kept as its error.
 
@@ -126,7 +116,7 @@ class Selectors:
         try:
             return bool(program.evaluate(content.view))
         except cel.EvaluationError as error:
-            return False, _with_hint(str(error))
+            return False, error.enhanced()
 
     def _derive(self, content: DeviceContent) -> Outcome:
         values: dict[str, Any] = {}
@@ -143,7 +133,7 @@ class Selectors:
                     index=index,
                     expression=expression,
                     compiling=compiling,
-                    message=_with_hint(str(error)),
+                    message=error.enhanced() if isinstance(error, cel.EvaluationError) else str(error),
                     name=name,
                 )
         content.derived[self] = values

@@ -53,10 +53,16 @@ class Space:
         """Bring `key` up to date with the allocated state of this generation."""
         if self.generation == generation:
             return
+        if self._common is None and len(self._local) == 1:
+            only = self._local[0]
+            condition = only.condition
+            self.key = condition if only.fault is None else (condition, only.fault)
+            self.generation = generation
+            return
         local = tuple([pool.condition for pool in self._local])
         if self._common is None:
             faults = tuple([pool.fault for pool in self._local])
-            self.key = local if not any(faults) else (local, faults)
+            self.key = (local, faults) if any(faults) else local
         else:
             self._common.refresh(generation)
             places = tuple([self._common.place(pool) for pool in self._local])

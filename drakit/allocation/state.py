@@ -73,12 +73,20 @@ class AllocatedState:
     def of(cls, claims: Iterable[resource.ResourceClaim]) -> AllocatedState:
         """The state that the allocations in `claims` make up; claims without an allocation are skipped."""
         state = cls()
-        add = state._add
+        pools = state.pools
         for claim in claims:
             allocation = claim.status.allocation
-            if allocation is not None:
-                for result in allocation.devices.results:
-                    add(claim, result)
+            if allocation is None:
+                continue
+            for result in allocation.devices.results:
+                if result.share_id is not None or result.admin_access:
+                    state._add(claim, result)
+                    continue
+                key = (result.driver, result.pool)
+                use = pools.get(key)
+                if use is None:
+                    use = pools[key] = PoolUse()
+                use.exclusive[result.device] = claim
         return state
 
     def add(self, claim: resource.ResourceClaim) -> None:
