@@ -286,13 +286,13 @@ class _Checker:
 
     # --- literals of lists, maps, messages
 
-    def join(self, node: Node, previous: Type | None, current: Type) -> Type:
+    def join(self, previous: Type | None, current: Type) -> Type:
+        """The type of mixed elements is dyn here; the validators refuse them."""
         if previous is None:
             return current
         if self.substitution.assignable(previous, current):
             return most_general(previous, current)
-        self.mismatch(node, previous, current)
-        return ERROR
+        return DYN
 
     def unwrapped(self, node: Node) -> Type:
         """The type inside an optional element or entry."""
@@ -308,7 +308,7 @@ class _Checker:
         for index, each in enumerate(node.elements):
             _VISIT[each.__class__](self, each)
             type = self.unwrapped(each) if index in node.optionals else each.type
-            element = self.join(each, element, type)
+            element = self.join(element, type)
         node.type = list_of(self.substitution.fresh() if element is None else element)
 
     def map(self, node: MapNode) -> None:
@@ -316,10 +316,10 @@ class _Checker:
         value: Type | None = None
         for entry in node.entries:
             _VISIT[entry.key.__class__](self, entry.key)
-            key = self.join(entry.key, key, entry.key.type)
+            key = self.join(key, entry.key.type)
             _VISIT[entry.value.__class__](self, entry.value)
             type = self.unwrapped(entry.value) if entry.optional else entry.value.type
-            value = self.join(entry.value, value, type)
+            value = self.join(value, type)
         if key is None or value is None:
             key, value = self.substitution.fresh(), self.substitution.fresh()
         node.type = map_of(key, value)

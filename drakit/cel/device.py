@@ -9,6 +9,7 @@ from drakit.api import Quantity as ExactQuantity
 from drakit.api import Semver as ExactSemver
 from drakit.api import SemverError
 from drakit.cel.errors import EvaluationError
+from drakit.cel.functions.semvers import complaint
 from drakit.cel.values import Domains, Quantity, Semver
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def device_view(driver: str, device: Device) -> DeviceView:
         try:
             value = _value(attribute)
         except SemverError as error:
-            failure = failure or EvaluationError(f"attribute {name}: parse semantic version: {error}")
+            failure = failure or EvaluationError(f"attribute {name}: parse semantic version: {complaint(error)}")
             continue
         if not slash:
             domain, identifier = driver, name

@@ -12,6 +12,7 @@ from drakit.cel.folding import Constants, fold
 from drakit.cel.libraries import CONSUMABLE_CAPACITY, DEVICE, LIST_TYPE_ATTRIBUTES, dialect
 from drakit.cel.parser import parse
 from drakit.cel.types import BOOL, DYN, Type
+from drakit.cel.validators import validate
 from drakit.cel.values import MISSING
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ class Environment:
         root = parse(expression, self.macros)
         try:
             issues = check(root, self._declared)
+            issues = issues or validate(root, literals=self._dialect.validators)
             if issues:
                 raise render(expression, issues)
             self._check_result(root.type, result)
