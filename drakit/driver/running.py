@@ -51,7 +51,12 @@ def find_credentials(settings: Settings) -> "Callable[[], kube.Credentials]":
     from drakit import kube
 
     try:
-        found = kube.find(settings.kubeconfig or None)
+        if settings.kubeconfig:
+            found = kube.from_kubeconfig(settings.kubeconfig)
+        elif os.environ.get("KUBERNETES_SERVICE_HOST"):
+            found = kube.in_cluster(settings.service_account_directory)
+        else:
+            found = kube.find()
     except kube.CredentialsError as error:
         raise SettingsError(str(error)) from error
     return lambda: found

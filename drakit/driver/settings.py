@@ -30,6 +30,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     metrics_port: int = -1
     listen_address: str = ""
     kubeconfig: str = ""
+    service_account_directory: str = "/var/run/secrets/kubernetes.io/serviceaccount"
     log_level: str = "info"
     log_format: str = "auto"
     max_hooks: int = 64
@@ -127,6 +128,7 @@ OPTIONS = (
     Option("metrics_port", "TCP port of /metrics, /healthz, /readyz; 0 = any free, negative = off", _port),
     Option("listen_address", "address that both ports listen on; empty = all"),
     Option("kubeconfig", "kubeconfig file; without it the pod's service account is used"),
+    Option("service_account_directory", "token, ca.crt and namespace of the pod's service account"),
     Option("log_level", "least level of records", choices=logs.LEVELS),
     Option("log_format", "auto means console on a terminal, else json", choices=logs.FORMATS),
     Option("max_hooks", "prepare and unprepare calls of the device driver at once", _count),

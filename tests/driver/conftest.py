@@ -56,13 +56,13 @@ class Kubelet:
         self.v1 = dra_v1_pb2_grpc.DRAPluginStub(self._channel)  # type: ignore[no-untyped-call]
         self.v1beta1 = dra_v1beta1_pb2_grpc.DRAPluginStub(self._channel)  # type: ignore[no-untyped-call]
 
-    async def prepare(self, *claims: Wanted, timeout: float = 45.0) -> dict[str, Any]:
+    async def prepare(self, *claims: Wanted, deadline: float = 45.0) -> dict[str, Any]:
         request = dra_v1_pb2.NodePrepareResourcesRequest(claims=[_claim(dra_v1_pb2, claim) for claim in claims])
-        return dict((await self.v1.NodePrepareResources(request, timeout=timeout)).claims)
+        return dict((await self.v1.NodePrepareResources(request, timeout=deadline)).claims)
 
-    async def unprepare(self, *claims: Wanted, timeout: float = 45.0) -> dict[str, str]:
+    async def unprepare(self, *claims: Wanted, deadline: float = 45.0) -> dict[str, str]:
         request = dra_v1_pb2.NodeUnprepareResourcesRequest(claims=[_claim(dra_v1_pb2, claim) for claim in claims])
-        reply = await self.v1.NodeUnprepareResources(request, timeout=timeout)
+        reply = await self.v1.NodeUnprepareResources(request, timeout=deadline)
         return {uid: entry.error for uid, entry in reply.claims.items()}
 
     async def prepare_v1beta1(self, *claims: Wanted) -> dict[str, Any]:
@@ -270,7 +270,7 @@ def _wanted() -> Callable[..., Wanted]:
 def _eventually() -> Callable[..., Awaitable[None]]:
     async def wait(condition: Callable[[], object], seconds: float = 10.0) -> None:
         async with asyncio.timeout(seconds):
-            while not condition():
-                await asyncio.sleep(0.005)
+            while not condition():  # noqa: ASYNC110 - conditions of files and threads have no event
+                await asyncio.sleep(0.002)
 
     return wait

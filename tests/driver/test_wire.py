@@ -1,5 +1,7 @@
 """The kubelet's contracts on the wire: full method names (R16, R19) and bytes computed by hand (P1-P3, H1)."""
 
+from typing import Any
+
 import pytest
 
 from drakit._proto import (
@@ -19,13 +21,13 @@ from drakit._proto import (
 class Recorder:
     """A channel that only notes which methods a stub calls."""
 
-    def __init__(self):
-        self.methods = []
+    def __init__(self) -> None:
+        self.methods: list[str] = []
 
-    def unary_unary(self, method, **_):
+    def unary_unary(self, method: Any, **_: Any) -> None:
         self.methods.append(method)
 
-    def unary_stream(self, method, **_):
+    def unary_stream(self, method: Any, **_: Any) -> None:
         self.methods.append(method)
 
 
@@ -54,21 +56,21 @@ class Recorder:
         (health_v1alpha1_pb2_grpc.DRAResourceHealthStub, ["/v1alpha1.DRAResourceHealth/NodeWatchResources"]),
     ],
 )
-def test_r16_r19_full_method_names(stub, methods):
+def test_r16_r19_full_method_names(stub: Any, methods: Any) -> None:
     recorder = Recorder()
     stub(recorder)
     assert recorder.methods == methods
 
 
 @pytest.mark.parametrize("messages", [dra_v1_pb2, dra_v1beta1_pb2])
-def test_p1_requests(messages):
+def test_p1_requests(messages: Any) -> None:
     claim = messages.Claim(namespace="ns", uid="u", name="c")
     expected = bytes.fromhex("0a0a0a026e731201751a0163")
     assert messages.NodePrepareResourcesRequest(claims=[claim]).SerializeToString() == expected
     assert messages.NodeUnprepareResourcesRequest(claims=[claim]).SerializeToString() == expected
 
 
-def test_p2_prepare_reply_with_share_id():
+def test_p2_prepare_reply_with_share_id() -> None:
     device = dra_v1_pb2.Device(
         request_names=["r"], pool_name="p", device_name="d", cdi_device_ids=["v/c=n"], share_id="s"
     )
@@ -80,12 +82,12 @@ def test_p2_prepare_reply_with_share_id():
     assert reply.SerializeToString() == b"\x0a" + bytes([len(wire_map)]) + wire_map
 
 
-def test_p2_an_empty_share_id_is_present_and_an_unset_one_is_not():
+def test_p2_an_empty_share_id_is_present_and_an_unset_one_is_not() -> None:
     assert dra_v1_pb2.Device(share_id="").SerializeToString() == b"\x2a\x00"
     assert dra_v1_pb2.Device().SerializeToString() == b""
 
 
-def test_p2_v1beta1_knows_no_share_id_and_takes_it_for_an_unknown_field():
+def test_p2_v1beta1_knows_no_share_id_and_takes_it_for_an_unknown_field() -> None:
     device = dra_v1beta1_pb2.Device.FromString(b"\x12\x01p\x2a\x01s")
     assert device.pool_name == "p"
     assert [field.name for field in device.DESCRIPTOR.fields] == [
@@ -97,13 +99,13 @@ def test_p2_v1beta1_knows_no_share_id_and_takes_it_for_an_unknown_field():
 
 
 @pytest.mark.parametrize("messages", [dra_v1_pb2, dra_v1beta1_pb2])
-def test_p3_unprepare_reply(messages):
+def test_p3_unprepare_reply(messages: Any) -> None:
     entry = messages.NodeUnprepareResourceResponse(error="e")
     reply = messages.NodeUnprepareResourcesResponse(claims={"u": entry})
     assert reply.SerializeToString() == bytes.fromhex("0a080a017512030a0165")
 
 
-def test_r17_plugin_info():
+def test_r17_plugin_info() -> None:
     info = pluginregistration_pb2.PluginInfo(type="T", name="n", endpoint="e", supported_versions=["a", "b"])
     assert info.SerializeToString() == bytes.fromhex("0a015412016e1a0165220161220162")
     status = pluginregistration_pb2.RegistrationStatus(plugin_registered=True, error="x")
@@ -111,7 +113,7 @@ def test_r17_plugin_info():
 
 
 @pytest.mark.parametrize("messages", [health_v1_pb2, health_v1alpha1_pb2])
-def test_h1_health(messages):
+def test_h1_health(messages: Any) -> None:
     device = messages.DeviceHealth(
         device=messages.DeviceIdentifier(pool_name="p", device_name="d"),
         health=messages.UNHEALTHY,
