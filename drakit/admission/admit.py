@@ -19,11 +19,6 @@ __all__ = ["admit", "convert", "validate"]
 Json = dict[str, Any]
 
 _FIELD_VALIDATION: Final = ("", "Ignore", "Strict", "Warn")
-_NOTICES: Final = {
-    "v1beta1": ("1.35", "deprecated in v1.35+, unavailable in v1.38+"),
-    "v1beta2": ("1.36", "deprecated in v1.36+, unavailable in v1.39+"),
-    "v1alpha3": ("1.36", "deprecated in v1.36+, unavailable in v1.39+"),
-}
 
 
 class _Refused(Exception):  # noqa: N818  it carries an answer, which may be any error of HTTP
@@ -90,11 +85,10 @@ def _gated(kind: str, gates: dict[str, str], server: Policy) -> bool:
 def _answer(request: Request, kind: fields.Kind, server: Policy, warnings: list[str]) -> Json:
     if request.field_validation not in _FIELD_VALIDATION:
         _refuse_option(request)
-    notice = _NOTICES.get(request.version)
-    if notice and server.since(notice[0]):
-        warnings.append(f"{GROUP}/{request.version} {kind.name} is {notice[1]}")
+    _warn_of_version(kind, request.version, server, warnings)
     obj = _decode(request, kind, server, warnings)
     _check_identity(obj, request, kind)
+    _single_owners(obj["metadata"], warnings)
     if request.verb == "create":
         faults = _create(obj, kind, request, server)
     else:
@@ -104,6 +98,13 @@ def _answer(request: Request, kind: fields.Kind, server: Policy, warnings: list[
     _warn(obj, kind.name, warnings)
     version = "v1" if "v1" in kind.versions else next(iter(kind.versions))
     return {"kind": kind.name, "apiVersion": f"{GROUP}/{version}", **semantics.tidy(_body(obj), kind.name)}
+
+
+def _warn_of_version(kind: fields.Kind, version: str, server: Policy, warnings: list[str]) -> None:
+    """Versions other than v1 are deprecated three minors after they came, and go after three more."""
+    came = int(kind.versions[version].partition(".")[2])
+    if version != "v1" and server.since(f"1.{came + 3}"):
+        warnings.append(f"{GROUP}/{version} {kind.name} is deprecated in v1.{came + 3}+, unavailable in v1.{came + 6}+")
 
 
 def _body(obj: Json) -> Json:
@@ -239,9 +240,11 @@ def _update(obj: Json, kind: fields.Kind, request: Request, server: Policy) -> F
     _check_preconditions(faults, obj["metadata"], old["metadata"], kind, request)
     if request.subresource == "status":
         lifecycle.prepare_status_update(obj, old, kind.name, server)
+        metadata.updated(faults, obj["metadata"], old["metadata"])
         _validate_status(faults, obj, old, kind.name, request, server)
         return faults
     lifecycle.prepare_update(obj, old, kind.name, server, request.now)
+    metadata.updated(faults, obj["metadata"], old["metadata"])  # the server's generic half; kinds do it again
     _validate_update(faults, obj, old, kind, server)
     return faults
 
@@ -330,14 +333,20 @@ def _warn(obj: Json, kind: str, warnings: list[str]) -> None:
         driver = obj["spec"]["driver"]
         if driver != driver.lower():
             warnings.append(f'spec.driver: driver names should be lowercase; "{driver}" contains uppercase characters')
-    owners = [owner["uid"] for owner in obj["metadata"].get("ownerReferences") or ()]
-    repeated = sorted({uid for uid in owners if owners.count(uid) > 1})
-    if repeated:
-        warnings.append(
-            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and "
-            "may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
-            + ", ".join(repeated)
-        )
+
+
+def _single_owners(meta: Json, warnings: list[str]) -> None:
+    """Owners count once."""
+    owners = meta.get("ownerReferences") or []
+    uids = [owner["uid"] for owner in owners]
+    repeated = sorted({uid for uid in uids if uids.count(uid) > 1})
+    if not repeated:
+        return
+    meta["ownerReferences"] = [owner for index, owner in enumerate(owners) if owner not in owners[:index]]
+    warnings.append(
+        ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may "
+        f"reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {', '.join(repeated)}"
+    )
 
 
 # Views
@@ -346,7 +355,8 @@ def _warn(obj: Json, kind: str, warnings: list[str]) -> None:
 def convert(obj: Json, version: str) -> Json:
     """Show a stored object in a served version, as a GET would: raw parameters compact, nothing shared with the input."""
     body = conversion.from_v1({"kind": obj["kind"], **_body(obj)}, version)
-    return {**semantics.plain(body), "kind": obj["kind"], "apiVersion": f"{GROUP}/{version}"}
+    shown = semantics.fill(semantics.plain(body), obj["kind"], version)
+    return {**shown, "kind": obj["kind"], "apiVersion": f"{GROUP}/{version}"}
 
 
 def validate(obj: bytes | Json, version: str = "1.37", gates: Collection[str] | None = None) -> list[Fault]:

@@ -70,6 +70,8 @@ def prepare_update(obj: Json, old: Json, kind: str, policy: Policy, now: str) ->
         obj.pop("status", None)
     if kind == "DeviceTaintRule":
         _renew_time(obj["spec"]["taint"], old["spec"]["taint"], now)
+    if kind == "DeviceClass":  # the only kind that compares after dropping fields
+        pruning.prune(obj, old, kind, policy)
     if kind in _COUNTS_GENERATIONS and not semantics.equal(obj["spec"], old["spec"], f"{kind}Spec"):
         obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
     pruning.prune(obj, old, kind, policy)

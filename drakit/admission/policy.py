@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from drakit.admission.profiles import VERSIONS, profile
+from drakit.admission.profiles import LOCKED, VERSIONS, profile
 from drakit.api import limits
 
 __all__ = ["Policy", "policy"]
@@ -78,4 +78,5 @@ def policy(minor: str, gates: frozenset[str] | None = None) -> Policy:
 def _policy(minor: str, gates: frozenset[str]) -> Policy:
     if minor not in VERSIONS:
         raise ValueError(f"unknown Kubernetes version {minor!r}, expected one of {', '.join(VERSIONS)}")
-    return Policy(minor=minor, gates=gates & profile(minor, all_gates=True))
+    locked = frozenset(gate for gate, since in LOCKED.items() if since <= minor)
+    return Policy(minor=minor, gates=(gates | locked) & profile(minor, all_gates=True))

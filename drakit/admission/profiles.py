@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["GATES", "VERSIONS", "profile"]
+__all__ = ["GATES", "LOCKED", "VERSIONS", "profile"]
 
 VERSIONS: Final = ("1.32", "1.33", "1.34", "1.35", "1.36", "1.37")
 
@@ -35,6 +35,14 @@ GATES: Final[dict[str, tuple[str, str]]] = {
     "DRAOptionalNodeOperations": ("1.37", _NEVER),
     "DRAPartitionableDevicesType": ("1.37", _NEVER),
 }
+
+
+LOCKED: Final[dict[str, str]] = {
+    "DRAAdminAccess": "1.36",
+    "DRAPrioritizedList": "1.37",
+    "DRAExtendedResource": "1.37",
+}
+"""Gates that cannot be switched off any more, with the minor since when."""
 
 
 def profile(version: str = "1.37", *, all_gates: bool = False) -> frozenset[str]:

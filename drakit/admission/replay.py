@@ -58,7 +58,11 @@ def request_of(case: Json) -> Request:
     """The write of a case. The recorded server ran it dry, in namespaces of which `rec-adm` permits adminAccess."""
     kind = fields.KINDS[case["kind"]]
     raw = case.get("raw")
-    body = raw.encode() if isinstance(raw, str) else json.dumps(case["object"], separators=(",", ":")).encode()
+    body = (
+        raw.encode()
+        if isinstance(raw, str)
+        else json.dumps(case["object"], separators=(",", ":"), ensure_ascii=False).encode()
+    )
     base = case.get("base")
     return Request(
         verb=case["verb"],

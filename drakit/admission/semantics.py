@@ -9,7 +9,7 @@ import msgspec
 
 from drakit.api import Quantity, fields
 
-__all__ = ["equal", "plain", "raw_bytes", "tidy"]
+__all__ = ["equal", "fill", "plain", "raw_bytes", "tidy"]
 
 
 def equal(left: Any, right: Any, name: str) -> bool:
@@ -71,7 +71,10 @@ def tidy(value: Any, name: str) -> Any:
         field = described.get(key)
         if field is None:
             shown[key] = member
-        elif not ((field.type.item and not member) or (member is None and field.type.name != "time")):
+        elif member is None:
+            if field.type.name == "time":
+                shown[key] = None
+        elif member or not field.type.item:
             shown[key] = _tidy_member(member, field)
     return shown
 
@@ -85,6 +88,25 @@ def _tidy_member(value: Any, field: fields.Field) -> Any:
     if field.type.shape == "map" and field.type.item == "object":
         return {key: tidy(item, name) for key, item in value.items()}
     return value
+
+
+def fill(value: Any, name: str, version: str) -> Any:
+    """With null for the lists and pointers that the API shows even when they are absent, in a served version."""
+    if not isinstance(value, dict):
+        return value
+    filled = dict(value)
+    for field in fields.TABLES[version][name]:
+        member = filled.get(field.name)
+        if member is None:
+            if field.required and (field.pointer or field.type.item):
+                filled[field.name] = None
+        elif field.type.shape == "object":
+            filled[field.name] = fill(member, field.type.name, version)
+        elif field.type.item == "object" and field.type.shape == "list":
+            filled[field.name] = [fill(item, field.type.name, version) for item in member]
+        elif field.type.item == "object":
+            filled[field.name] = {key: fill(item, field.type.name, version) for key, item in member.items()}
+    return filled
 
 
 def plain(value: Any) -> Any:

@@ -131,13 +131,16 @@ def _atomic(name: str, item: str, *, since: str = "1.32", gate: str = "", requir
     return Field(name, _list(item), since=since, gate=gate, list_type="atomic", required=required)
 
 
-def _keyed(name: str, item: str, *keys: str, patch: bool = False, gate: str = "", since: str = "1.32") -> Field:
+def _keyed(
+    name: str, item: str, *keys: str, patch: bool = False, gate: str = "", since: str = "1.32", required: bool = False
+) -> Field:
     """A list that behaves as a map; `patch` when strategic merge patches know it too."""
     return Field(
         name,
         _list(item),
         since=since,
         gate=gate,
+        required=required,
         list_type="map",
         keys=keys,
         patch_key=keys[0] if patch else "",
@@ -269,7 +272,7 @@ _SLICES: Final[dict[str, Table]] = {
         _pointer("requestPolicy", _object("CapacityRequestPolicy"), since="1.34", gate=_CAPACITY),
     ),
     "CapacityRequestPolicy": (
-        _pointer("default", _QUANTITY),
+        Field("default", _QUANTITY, pointer=True, required=True),
         _atomic("validValues", "quantity"),
         _pointer("validRange", _object("CapacityRequestPolicyRange")),
     ),
@@ -344,7 +347,7 @@ _CLAIMS: Final[dict[str, Table]] = {
     ),
     "ResourceClaimSpec": (_always("devices", _object("DeviceClaim")),),
     "DeviceClaim": (
-        _atomic("requests", "DeviceRequest"),
+        _atomic("requests", "DeviceRequest", required=True),
         _atomic("constraints", "DeviceConstraint"),
         _atomic("config", "DeviceClaimConfiguration"),
     ),
@@ -420,7 +423,7 @@ _CLAIMS: Final[dict[str, Table]] = {
         _always("pool", _STRING),
         _always("device", _STRING),
         _pointer("shareID", _STRING, since="1.34", gate=_CAPACITY),
-        _keyed("conditions", "Condition", "type"),
+        _keyed("conditions", "Condition", "type", required=True),
         _pointer("data", _RAW),
         _pointer("networkData", _object("NetworkDeviceData")),
     ),

@@ -196,7 +196,7 @@ def _constraint(faults: Faults, path: str, constraint: Json, known: Names, serve
 
 
 def admin_access(faults: Faults, devices: Json, labels: Any, server: Policy) -> None:
-    """Requests with adminAccess need a labelled namespace. The path is that of a claim, for templates too."""
+    """Requests with adminAccess need a labelled namespace; only the first is reported, at the path of a claim."""
     label = server.admin_access_label
     if not label:
         return
@@ -210,3 +210,4 @@ def admin_access(faults: Faults, devices: Json, labels: Any, server: Policy) -> 
             faults.forbidden(
                 path, f"admin access to devices requires the `{label}: true` label on the containing namespace"
             )
+            return

@@ -16,6 +16,24 @@ Json = dict[str, Any]
 
 _ANNOTATIONS_SIZE: Final = 256 * 1024
 _STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
+_NOT_IN_TEMPLATES: Final = {
+    name: "uID" if name == "uid" else name
+    for name in (
+        "name",
+        "generateName",
+        "namespace",
+        "selfLink",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "ownerReferences",
+        "finalizers",
+        "managedFields",
+    )
+}
 _IMMUTABLE: Final = (
     "name",
     "namespace",
@@ -45,7 +63,8 @@ def created(faults: Faults, meta: Json, *, namespaced: bool) -> None:
             faults.required("metadata.namespace")
     if meta.get("generation", 0) < 0:
         faults.invalid("metadata.generation", meta["generation"], "must be greater than or equal to 0")
-    _maps(faults, meta, "metadata")
+    _labels(faults, meta, "metadata")
+    _annotations(faults, meta, "metadata")
     _owners(faults, meta, "metadata.ownerReferences")
     _finalizers(faults, meta)
 
@@ -62,22 +81,27 @@ def updated(faults: Faults, meta: Json, old: Json) -> None:
     for name in _IMMUTABLE:
         if meta.get(name) != old.get(name):
             faults.invalid(f"metadata.{name}", meta.get(name), "field is immutable")
-    _maps(faults, meta, "metadata")
+    _labels(faults, meta, "metadata")
+    _annotations(faults, meta, "metadata")
     _owners(faults, meta, "metadata.ownerReferences")
 
 
 def template(faults: Faults, meta: Json, path: str) -> None:
-    """The metadata inside a template: labels and annotations only."""
-    for name in sorted(meta):
-        if name not in {"labels", "annotations", "managedFields", "selfLink"} and meta[name]:
-            faults.forbidden(f"{path}.{name}", "only labels and annotations may be set")
-    _maps(faults, meta, path)
+    """The metadata inside a template: labels and annotations only. Paths have the names of Go, such as uID."""
+    _annotations(faults, meta, path)
+    _labels(faults, meta, path)
+    for name, shown in _NOT_IN_TEMPLATES.items():
+        if meta.get(name) is not None:
+            faults.forbidden(f"{path}.{shown}", "cannot be set")
 
 
-def _maps(faults: Faults, meta: Json, path: str) -> None:
+def _labels(faults: Faults, meta: Json, path: str) -> None:
     for key, value in (meta.get("labels") or {}).items():
         formats.label_key(faults, f"{path}.labels", key)
         formats.label_value(faults, f"{path}.labels", value)
+
+
+def _annotations(faults: Faults, meta: Json, path: str) -> None:
     annotations = meta.get("annotations") or {}
     for key in annotations:
         faults.invalid_each(f"{path}.annotations", key, names.label_key(key.lower()))

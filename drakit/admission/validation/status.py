@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 __all__ = ["admin_access", "claim_status", "device_id"]
 
 Json = dict[str, Any]
-DeviceID = tuple[str, str, str, str | None]
+DeviceID = tuple[str, str, str, str]
 
 _SOURCES: Final = ("FromClaim", "FromClass")
 
 
 def device_id(entry: Json) -> DeviceID:
     """What tells allocated devices apart: driver, pool, device, share."""
-    return entry["driver"], entry["pool"], entry["device"], entry.get("shareID")
+    return entry["driver"], entry["pool"], entry["device"], entry.get("shareID") or ""
 
 
 def claim_status(faults: Faults, claim: Json, old: Json, server: Policy) -> None:
@@ -176,3 +176,4 @@ def admin_access(faults: Faults, claim: Json, old: Json, labels: Mapping[str, st
             faults.forbidden(
                 path, f"admin access to devices requires the `{label}: true` label on the containing namespace"
             )
+            return
