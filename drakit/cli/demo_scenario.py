@@ -196,7 +196,7 @@ class Scenario:
         """The workload reads about its device (KEP-5304) through the library."""
         async with self._step("The container reads its device metadata: drakit.metadata.read"):
             base = container.path(metadata.paths.CONTAINER_BASE)
-            found = metadata.read(_REQUEST, pod_claim=_POD_CLAIM, base=str(base))
+            found = metadata.read(_REQUEST, pod_claim=_POD_CLAIM, driver=DRIVER, base=str(base))
             (request,) = found.requests
             (seen,) = request.devices
             attributes = {name: _value(attribute) for name, attribute in (seen.attributes or {}).items()}

@@ -1,7 +1,7 @@
 """Fixtures of the simulated cluster. Heavy rooms are imported inside the fixtures: every pytest run loads this file.
 
-`api_server` is a running `FakeAPIServer`, `kubeconfig` the path of an administrator's kubeconfig for it. Both need
-pytest-asyncio (any mode); the server lives in the event loop of the test.
+`api_server` is a running `FakeAPIServer`, `kubeconfig` the path of an administrator's kubeconfig for it, `cluster` a
+whole `Cluster` with an API server of its own. All need pytest-asyncio (any mode); they live in the test's event loop.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from drakit.simulator.apiserver import FakeAPIServer
+    from drakit.simulator.cluster import Cluster
 
-__all__ = ["api_server", "kubeconfig"]
+__all__ = ["api_server", "cluster", "kubeconfig"]
 
 
 def _async_fixture(function: Any) -> Any:
@@ -42,6 +43,15 @@ async def api_server() -> AsyncIterator[FakeAPIServer]:
 
     async with FakeAPIServer() as server:
         yield server
+
+
+@_async_fixture  # type: ignore[untyped-decorator, unused-ignore]
+async def cluster() -> AsyncIterator[Cluster]:
+    """A cluster with one node, `n1`, whose kubelet is in a hurry; no driver runs yet (`cluster.start_driver`)."""
+    from drakit.simulator.cluster import Cluster
+
+    async with Cluster() as running:
+        yield running
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from drakit.simulator.controlplane import claims as claim_decisions
 from drakit.simulator.controlplane import scheduling
 from drakit.simulator.controlplane.caches import Caches, record_event
 from drakit.simulator.controlplane.queue import WorkQueue
-from drakit.simulator.controlplane.scheduling import Bind, Snapshot, UnschedulableError
+from drakit.simulator.controlplane.scheduling import Bind, NotReadyError, Snapshot, UnschedulableError
 
 __all__ = ["SCHEDULER_NAME", "Scheduler"]
 
@@ -58,6 +58,8 @@ class Scheduler:
         self.attempts += 1
         try:
             decision = scheduling.schedule(pod, self._snapshot(key[0]))
+        except NotReadyError as error:
+            self._unschedulable[key] = str(error)
         except UnschedulableError as error:
             await self._wait(key, pod, error)
         except AllocationError as error:

@@ -19,6 +19,7 @@ __all__ = [
     "RESERVED_FOR_LIMIT",
     "Allocate",
     "Bind",
+    "NotReadyError",
     "Snapshot",
     "UnschedulableError",
     "allocated_claim",
@@ -48,6 +49,10 @@ class UnschedulableError(Exception):
     def __init__(self, message: str, deallocate: Object | None = None) -> None:
         self.deallocate = deallocate
         super().__init__(message)
+
+
+class NotReadyError(UnschedulableError):
+    """The pod's claims are not there yet (PreEnqueue): it is not tried, and nobody is told."""
 
 
 class Bind(msgspec.Struct, frozen=True):
@@ -120,14 +125,14 @@ def _claims(pod: Object, snapshot: Snapshot) -> list[Object]:
     found: list[Object] = []
     for pod_claim, name in claim_names(pod).items():
         if name is None:
-            raise UnschedulableError(f'pod "{namespace}/{pod_name}": ResourceClaim not created yet')
+            raise NotReadyError(f'pod "{namespace}/{pod_name}": ResourceClaim not created yet')
         claim = snapshot.claims.get(name)
         if claim is None:
-            raise UnschedulableError(f'resourceclaim.resource.k8s.io "{name}" not found')
+            raise NotReadyError(f'resourceclaim.resource.k8s.io "{name}" not found')
         if claim["metadata"].get("deletionTimestamp"):
-            raise UnschedulableError(f'resourceclaim "{name}" is being deleted')
+            raise NotReadyError(f'resourceclaim "{name}" is being deleted')
         if pod_claim in generated and not is_owned(pod, claim):
-            raise UnschedulableError(
+            raise NotReadyError(
                 f"ResourceClaim {namespace}/{name} was not created for Pod {namespace}/{pod_name} (Pod is not owner)"
             )
         reserved = _reserved(claim)

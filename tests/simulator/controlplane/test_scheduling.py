@@ -112,14 +112,14 @@ def test_node_selector_and_broken_pools(make: Any) -> None:
 
 def test_an_allocation_for_another_node_may_be_freed_3_3(make: Any) -> None:
     pod = make.pod(claims=DIRECT, nodeSelector={"zone": "a"})
-    claim = make.claim(allocated=True)
+    claim: dict[str, Any] = make.claim(allocated=True)
     claim["status"]["allocation"]["nodeSelector"] = {
         "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]
     }
     state = snapshot(claim, nodes=(node("n1"), node("n2", zone="a")))
     with pytest.raises(UnschedulableError, match="1 resourceclaim not available on the node") as raised:
         schedule(pod, state)
-    assert raised.value.deallocate is claim
+    assert raised.value.deallocate == claim
     claim["status"]["reservedFor"] = [{"resource": "pods", "name": "q", "uid": "uid-q"}]
     with pytest.raises(UnschedulableError) as raised:
         schedule(pod, state)
