@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from drakit.admission import decoding, defaulting, lifecycle, semantics
+from drakit.admission import authorization, decoding, defaulting, lifecycle, semantics
 from drakit.admission.faults import Faults
 from drakit.admission.policy import Policy, policy
 from drakit.admission.request import Answer, Cause, Fault, Request
@@ -89,10 +89,8 @@ def _answer(request: Request, kind: fields.Kind, server: Policy, warnings: list[
     obj = _decode(request, kind, server, warnings)
     _check_identity(obj, request, kind)
     _single_owners(obj["metadata"], warnings)
-    if request.verb == "create":
-        faults = _create(obj, kind, request, server)
-    else:
-        faults = _update(obj, kind, request, server)
+    write = _create if request.verb == "create" else _update
+    faults = write(obj, kind, request, server)
     if faults.found:
         raise _invalid(f"{kind.name}.{GROUP}", obj["metadata"].get("name", ""), faults.found)
     _warn(obj, kind.name, warnings)
@@ -241,7 +239,7 @@ def _update(obj: Json, kind: fields.Kind, request: Request, server: Policy) -> F
     if request.subresource == "status":
         lifecycle.prepare_status_update(obj, old, kind.name, server)
         metadata.updated(faults, obj["metadata"], old["metadata"])
-        _validate_status(faults, obj, old, kind.name, request, server)
+        _validate_status(faults, obj, old, request, server)
         return faults
     lifecycle.prepare_update(obj, old, kind.name, server, request.now)
     metadata.updated(faults, obj["metadata"], old["metadata"])  # the server's generic half; kinds do it again
@@ -315,8 +313,10 @@ def _claim_update(faults: Faults, spec: Json, before: Json, kind: str, server: P
         faults.invalid("spec", semantics.plain(spec), "field is immutable")
 
 
-def _validate_status(faults: Faults, obj: Json, old: Json, kind: str, request: Request, server: Policy) -> None:
+def _validate_status(faults: Faults, obj: Json, old: Json, request: Request, server: Policy) -> None:
+    kind = fields.kind_of(request.resource).name
     if kind == "ResourceClaim":
+        authorization.status_update(faults, obj, old, request.user, server)
         status.admin_access(faults, obj, old, request.namespace_labels, server)
         metadata.updated(faults, obj["metadata"], old["metadata"])
         status.claim_status(faults, obj, old, server)
@@ -345,7 +345,8 @@ def _single_owners(meta: Json, warnings: list[str]) -> None:
     meta["ownerReferences"] = [owner for index, owner in enumerate(owners) if owner not in owners[:index]]
     warnings.append(
         ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may "
-        f"reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {', '.join(repeated)}"
+        "reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
+        + ", ".join(repeated)
     )
 
 
@@ -353,7 +354,7 @@ def _single_owners(meta: Json, warnings: list[str]) -> None:
 
 
 def convert(obj: Json, version: str) -> Json:
-    """Show a stored object in a served version, as a GET would: raw parameters compact, nothing shared with the input."""
+    """Show a stored object in a served version, as a GET would: raw parameters compact, nothing shared with `obj`."""
     body = conversion.from_v1({"kind": obj["kind"], **_body(obj)}, version)
     shown = semantics.fill(semantics.plain(body), obj["kind"], version)
     return {**shown, "kind": obj["kind"], "apiVersion": f"{GROUP}/{version}"}

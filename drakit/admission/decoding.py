@@ -1,14 +1,14 @@
 """Bytes to a normalised object, as strict as the API server: unknown and duplicate fields, types, nulls, raw bytes.
 
-The result has only known fields. Plain zero values are left out unless the API always writes them; absent lists differ from
-empty ones; quantities and times are in canonical form; a pointer to the zero time is None. Raw fields (opaque parameters,
-driver data) are plain JSON values when they were sent in compact form and `msgspec.Raw` otherwise. Plans are compiled once
-per type, version and minor from the field tables. Source: spec/apiserver.md, Decoding.
+The result has only known fields. Plain zero values are left out unless the API always writes them; absent lists differ
+from empty ones; quantities and times are in canonical form; a pointer to the zero time is None. Raw fields (opaque
+parameters, driver data) are plain JSON values when they were sent in compact form and `msgspec.Raw` otherwise. Plans are
+compiled once per type, version and minor from the field tables. Source: spec/apiserver.md, Decoding.
 """
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import functools
 import json
 import re
@@ -26,7 +26,7 @@ _MAX_INT64: Final = 2**63 - 1
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 _ESCAPED_SURROGATE: Final = re.compile(rb"\\u[dD][89abcdefABCDEF]")
 _TIME: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,]\d+)?(Z|([+-])(\d\d):(\d\d))", re.ASCII)
-_ZERO_TIME: Final = datetime.datetime(1, 1, 1, tzinfo=datetime.UTC)
+_ZERO_TIME: Final = dt.datetime(1, 1, 1, tzinfo=dt.UTC)
 
 Decoder = Callable[[Any, str, "Strictness"], Any]
 
@@ -296,15 +296,16 @@ def _time(value: Any, path: str, strictness: Strictness) -> str | None:  # noqa:
     return None if moment == _ZERO_TIME else moment.strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0")
 
 
-def _moment(text: str) -> datetime.datetime:
+def _moment(text: str) -> dt.datetime:
     match = _TIME.fullmatch(text)
     if match is None:
         raise DecodingError(f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse it')
     *numbers, _, sign, hours, minutes = match.groups()
     try:
-        moment = datetime.datetime(*(int(number) for number in numbers), tzinfo=datetime.UTC)  # type: ignore[misc]
+        year, month, day, hour, minute, second = (int(number) for number in numbers)
+        moment = dt.datetime(year, month, day, hour, minute, second, tzinfo=dt.UTC)
         if sign:
-            offset = datetime.timedelta(hours=int(hours), minutes=int(minutes))
+            offset = dt.timedelta(hours=int(hours), minutes=int(minutes))
             moment = moment - offset if sign == "+" else moment + offset
     except (ValueError, OverflowError) as error:
         raise DecodingError(f'parsing time "{text}": {error}') from error

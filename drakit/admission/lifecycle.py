@@ -96,7 +96,7 @@ def prepare_status_update(obj: Json, old: Json, kind: str, policy: Policy) -> No
 
 
 def _keep_sent_metadata(sent: Json, kept: Json) -> None:
-    """managedFields is the one part of the metadata that a status update may bring."""
+    """The managed fields are the one part of the metadata that a status update may bring."""
     if sent.get("managedFields"):
         kept["managedFields"] = sent["managedFields"]
 
@@ -115,10 +115,6 @@ def _drop_deallocated(status: Json, old: Json) -> None:
     devices = status.get("devices")
     if not devices:
         return
-    before = {status_rules.device_id(each) for each in _results(old)}
-    after = {status_rules.device_id(each) for each in _results(status)}
+    before = {status_rules.device_id(each) for each in status_rules.results(old.get("allocation"))}
+    after = {status_rules.device_id(each) for each in status_rules.results(status.get("allocation"))}
     status["devices"] = [each for each in devices if status_rules.device_id(each) not in before - after]
-
-
-def _results(status: Json) -> list[Json]:
-    return (status.get("allocation") or {}).get("devices", {}).get("results") or []

@@ -17,6 +17,7 @@ from drakit.api import GROUP, conversion, fields
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from drakit.admission.authorization import User
     from drakit.admission.request import Answer
 
 __all__ = ["answer", "answer_line", "cases", "gates_of", "request_of"]
@@ -54,7 +55,7 @@ def gates_of(case: Json) -> frozenset[str]:
     return everything - {named.removeprefix("no-")}
 
 
-def request_of(case: Json) -> Request:
+def request_of(case: Json, user: User | None = None) -> Request:
     """The write of a case. The recorded server ran it dry, in namespaces of which `rec-adm` permits adminAccess."""
     kind = fields.KINDS[case["kind"]]
     raw = case.get("raw")
@@ -78,6 +79,7 @@ def request_of(case: Json) -> Request:
         namespace_labels=_ADMIN if case["namespace"] == "rec-adm" else {},
         now=_NOW,
         suffix=_SUFFIX,
+        user=user,
         dry_run=True,
     )
 
@@ -90,14 +92,14 @@ def _stored(base: Json) -> Json:
     return {**body, "kind": base["kind"], "apiVersion": f"{GROUP}/v1"}
 
 
-def answer(case: Json) -> Answer:
+def answer(case: Json, user: User | None = None) -> Answer:
     """What drakit answers to a case."""
-    return admit(request_of(case), _MINOR, gates_of(case))
+    return admit(request_of(case, user), _MINOR, gates_of(case))
 
 
-def answer_line(case: Json) -> Json:
+def answer_line(case: Json, user: User | None = None) -> Json:
     """The answer to a case in the form of the vectors, with server-made values hidden as there."""
-    given = answer(case)
+    given = answer(case, user)
     stored = given.stored and _hidden(convert(given.stored, case["version"]))
     return {
         "id": case["id"],

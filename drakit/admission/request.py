@@ -9,6 +9,8 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from drakit.admission.authorization import User
+
 __all__ = ["Answer", "Cause", "Fault", "Request"]
 
 
@@ -29,6 +31,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         namespace_labels: Labels of the namespace (they may permit adminAccess); None when it cannot be read.
         now: The server's time, RFC 3339 in UTC with whole seconds.
         suffix: What the server appends to `generateName`.
+        user: Who writes, where the status of claims is concerned; None may do everything.
         dry_run: Nothing is stored; a resourceVersion on create is then no error.
     """
 
@@ -45,6 +48,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     namespace_labels: Mapping[str, str] | None = {}
     now: str = "1970-01-01T00:00:00Z"
     suffix: str = "aaaaa"
+    user: User | None = None
     dry_run: bool = False
 
 

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 from drakit.api.semver import Semver
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from drakit.allocation.requests import Constraint
     from drakit.api import resource
 
-__all__ = ["FIRST_ONLY", "attribute_values", "derived_values", "lookup"]
+__all__ = ["FIRST_ONLY", "attribute_values", "derived_values", "lookup", "lookup_values"]
 
 FIRST_ONLY: Final = frozenset({("?", "?")})
 """The values of an attribute that can only be the first of its constraint."""
@@ -49,6 +51,24 @@ def attribute_values(attribute: resource.DeviceAttribute, *, lists: bool) -> Val
         if value is not None:
             return frozenset({(type_, value)})
     return frozenset() if lists else FIRST_ONLY
+
+
+def lookup_values(
+    device: resource.Device, driver: str, constraint: Constraint, bits: Mapping[tuple[str, Any], int], *, lists: bool
+) -> int:
+    """The values of a device as far as they are numbered in `bits`, 0 when there are none."""
+    attribute = lookup(device, driver, constraint)
+    if attribute is None:
+        return 0
+    if attribute.string is not None:
+        found = bits.get(("string", attribute.string), 0)
+    elif attribute.int is not None:
+        found = bits.get(("int", attribute.int), 0)
+    else:
+        found = 0
+        for value in attribute_values(attribute, lists=lists):
+            found |= bits.get(value, 0)
+    return found
 
 
 def derived_values(value: Any, *, lists: bool) -> Values:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from drakit import api, cel
-from drakit.allocation import capacity, taints
+from drakit.allocation import capacity, compatibility, taints
 from drakit.allocation.reasons import PoolInvalid
 from drakit.allocation.selectors import Programs, Selectors
 from drakit.api.quantity import Quantity
@@ -123,7 +123,7 @@ CapacityRequest = tuple[tuple[str, str], ...] | None
 class SliceContent:
     """Devices and counter sets of one slice."""
 
-    __slots__ = ("alone", "binding", "counter_sets", "devices", "per_device", "spec")
+    __slots__ = ("alone", "binding", "counter_sets", "devices", "grouped", "per_device", "spec")
 
     def __init__(self, spec: resource.ResourceSliceSpec, devices: tuple[DeviceContent, ...]) -> None:
         self.alone: PoolContent | None = None
@@ -132,6 +132,7 @@ class SliceContent:
         self.counter_sets = spec.shared_counters
         self.per_device = bool(spec.per_device_node_selection)
         self.binding = any([device.device.binding_conditions for device in devices])
+        self.grouped = any([compatibility.declares_groups(device.device) for device in devices if device.draws_counters])
 
 
 class PoolContent:
@@ -395,28 +396,34 @@ class Contents:
         return content
 
     def _recognise(self, spec: resource.ResourceSliceSpec) -> SliceContent:
+        """The content equal to this slice, looked for among the last few of its driver first."""
         devices = spec.devices
-        outline = (
-            spec.driver,
-            len(devices),
-            devices[0].name if devices else "",
-            len(spec.shared_counters),
-            bool(spec.per_device_node_selection),
-            spec.skip_node_operations,
-        )
-        recent = self._recent.get(outline)
+        recent = self._recent.get(spec.driver)
         if recent is None:
-            recent = self._recent[outline] = []
+            recent = self._recent[spec.driver] = []
         for content in recent:
-            if content.spec.devices == devices and content.spec.shared_counters == spec.shared_counters:
+            like = content.spec
+            if (
+                like.devices == devices
+                and like.shared_counters == spec.shared_counters
+                and bool(like.per_device_node_selection) is bool(spec.per_device_node_selection)
+                and like.skip_node_operations == spec.skip_node_operations
+            ):
                 return content
-        content = self._intern_slice(spec, outline)
+        content = self._intern_slice(spec)
         recent.insert(0, content)
         del recent[_RECENT:]
         return content
 
-    def _intern_slice(self, spec: resource.ResourceSliceSpec, outline: Any) -> SliceContent:
-        key = (outline, tuple(map(api.shape, spec.devices)), tuple(map(api.shape, spec.shared_counters)))
+    def _intern_slice(self, spec: resource.ResourceSliceSpec) -> SliceContent:
+        shapes = tuple(map(api.shape, spec.devices))
+        key = (
+            spec.driver,
+            shapes,
+            tuple(map(api.shape, spec.shared_counters)),
+            bool(spec.per_device_node_selection),
+            spec.skip_node_operations,
+        )
         found = self._slices.get(key)
         if found is None:
             if len(self._devices) > _MAX_REMEMBERED:
@@ -425,11 +432,11 @@ class Contents:
                 self._pools.clear()
                 self._known.clear()
                 self._recent.clear()
-                self._recent[outline] = []
+                self._recent[spec.driver] = []
             skips = bool(spec.skip_node_operations)
             devices = tuple(
                 self._intern_device(spec.driver, device, shape, skips=skips)
-                for device, shape in zip(spec.devices, key[1], strict=True)
+                for device, shape in zip(spec.devices, shapes, strict=True)
             )
             found = self._slices[key] = SliceContent(spec, devices)
         return found

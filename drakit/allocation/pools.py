@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from drakit.allocation import counters
 from drakit.allocation.compatibility import declares_groups
 from drakit.allocation.reasons import PoolIncomplete, PoolInvalid, PoolObsolete
+from drakit.api.semver import is_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from drakit.api import resource
 
 _MAX_CONDITIONS = 100_000
+_SHORT_VERSION = 18
+"""Longer versions may hold numbers that are too large to be parsed."""
 
 __all__ = ["Condition", "Fault", "Gatherer", "Pool", "Reach", "resolve"]
 
@@ -96,42 +99,34 @@ class Pool:
         fault: Why its devices cannot be used, or None. Invalid pools know it only once `content` has been looked at.
     """
 
-    __slots__ = (
-        "_condition",
-        "_content",
-        "_device_slices",
-        "_gatherer",
-        "_reaches",
-        "_remote",
-        "_size",
-        "_version",
-        "driver",
-        "fault",
-        "name",
-        "slices",
-    )
+    fault: Fault | None = None
+    _reaches: Sequence[Reach | None] | None = None
+    _remote: Sequence[resource.ResourceSlice] = ()
+    _content: PoolContent | None = None
+    _condition: Condition | None = None
+    _version = -2
+    _size = -1
+    _odd: bool | None = None
+    _device_slices: Sequence[resource.ResourceSlice] | None = None
 
-    def __init__(
-        self,
-        slices: Sequence[resource.ResourceSlice],
-        reaches: Sequence[Reach | None] | None,
-        remote: Sequence[resource.ResourceSlice],
-        fault: Fault | None,
-        gatherer: Gatherer,
-    ) -> None:
+    def __init__(self, slices: Sequence[resource.ResourceSlice], gatherer: Gatherer) -> None:
         spec = slices[0].spec
         self.driver = spec.driver
         self.name = spec.pool.name
         self.slices = slices
-        self.fault = fault
+        self._gatherer = gatherer
+
+    def more(
+        self,
+        reaches: Sequence[Reach | None] | None,
+        remote: Sequence[resource.ResourceSlice],
+        fault: Fault | None,
+    ) -> Pool:
+        """Set what is not the usual: devices that are not all reached, slices for other nodes, a fault."""
         self._reaches = reaches
         self._remote = remote
-        self._gatherer = gatherer
-        self._content: PoolContent | None = None
-        self._condition: Condition | None = None
-        self._version = -2
-        self._size = -1
-        self._device_slices: Sequence[resource.ResourceSlice] | None = None
+        self.fault = fault
+        return self
 
     def __str__(self) -> str:
         return f"{self.driver}/{self.name}"
@@ -212,6 +207,13 @@ class Pool:
                     return not self.content.invalid
         return False
 
+    @property
+    def has_odd_attributes(self) -> bool:
+        """Whether an expression may fail on some device whatever it reads: no value, or a version to be parsed."""
+        if self._odd is None:
+            self._odd = any([_is_odd(each.spec.devices) for each in self.slices])
+        return self._odd
+
     def _reach(self) -> Reach | None:
         """Which local devices the node reaches, None for all of them."""
         if self._reaches is None:
@@ -226,6 +228,17 @@ class Pool:
                 failing.update({offset + index: message for index, message in reach.failing.items()})
             offset += count
         return Reach(mask, failing)
+
+
+def _is_odd(devices: Sequence[resource.Device]) -> bool:
+    for device in devices:
+        for attribute in device.attributes.values():
+            if attribute.string is not None or attribute.int is not None or attribute.bool is not None:
+                continue
+            version = attribute.version
+            if version is None or len(version) > _SHORT_VERSION or not is_version(version):
+                return True
+    return False
 
 
 class Reach(NamedTuple):
@@ -273,6 +286,19 @@ class Gatherer:
             found = self._conditions[key] = Condition(content, usable, failing, exclusive, allocated, consumed)
         return found
 
+    def single(self, slice_: resource.ResourceSlice) -> Pool | None:
+        """The pool that is just this slice; None when there is more to look at. A short cut for the usual case."""
+        spec = slice_.spec
+        if spec.pool.resource_slice_count != 1 or spec.shared_counters or spec.per_device_node_selection is not None:
+            return None
+        content = self.contents.slice(spec)
+        if self.groups_off and content.grouped:
+            return None
+        pool = Pool((slice_,), self)
+        if content.alone is not None and not content.alone.invalid:
+            pool._content = content.alone
+        return pool
+
     def grouped(self, *slices: Sequence[resource.ResourceSlice]) -> bool:
         """Whether any device declares compatibility groups."""
         for several in slices:
@@ -313,7 +339,7 @@ def resolve(
     if len(found) == 1:
         only, reach = found[0]
         if only.spec.pool.resource_slice_count == 1 and not (gatherer.groups_off and gatherer.grouped((only,))):
-            return Pool((only,), None if reach is None else (reach,), (), None, gatherer)
+            return Pool((only,), gatherer).more(None if reach is None else (reach,), (), None)
         kept = list(found)
     else:
         generation = max(each.spec.pool.generation for each, _ in found)
@@ -336,7 +362,7 @@ def resolve(
             remote = [each for each in same if each.metadata.name not in names]
     if fault is None and gatherer.groups_off and gatherer.grouped(slices, remote):
         fault = PoolIncomplete(seen=len(slices) + len(remote), announced=pool.resource_slice_count)
-    return Pool(slices, reaches if any(reaches) else None, remote, fault, gatherer)
+    return Pool(slices, gatherer).more(reaches if any(reaches) else None, remote, fault)
 
 
 def _by_name(pair: tuple[resource.ResourceSlice, Reach | None]) -> bytes:

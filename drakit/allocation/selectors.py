@@ -6,10 +6,13 @@ really gets to the device (spec/allocator.md 1.7: evaluation is lazy).
 
 from __future__ import annotations
 
+import functools
+import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from drakit import cel
 from drakit.allocation.reasons import SelectorFailed, SelectorFalse
+from drakit.api import resource
 
 if TYPE_CHECKING:
     from drakit.allocation.contents import DeviceContent
@@ -23,6 +26,11 @@ DERIVED = "derived attribute"
 Outcome: TypeAlias = "bool | SelectorFailed"
 
 
+@functools.cache
+def _environment() -> cel.Environment:
+    return cel.Environment()
+
+
 class Programs:
     """Compiled expressions; a failed compilation is kept as its error.
 
@@ -30,7 +38,7 @@ class Programs:
     """
 
     def __init__(self) -> None:
-        self._environment = cel.Environment()
+        self._environment = _environment()
         self._compiled: dict[tuple[str, str], Any] = {}
 
     def get(self, expression: str, result: str = "bool") -> Any:
@@ -46,6 +54,14 @@ class Programs:
         return found
 
 
+_DRIVER = re.compile(r"device\s*\.\s*driver\b")
+
+
+def _reads_only_driver(expression: str) -> bool:
+    """Whether an expression cannot depend on more than the driver: `device` occurs in `device.driver` only."""
+    return "device" not in _DRIVER.sub("", expression)
+
+
 class Selectors:
     """The conditions of one (class, request) pair, and the derived attributes computed after them.
 
@@ -54,7 +70,7 @@ class Selectors:
         derived: Derived attributes by name.
     """
 
-    __slots__ = ("_programs", "derived", "expressions")
+    __slots__ = ("_drivers", "_programs", "derived", "expressions")
 
     def __init__(
         self,
@@ -68,6 +84,7 @@ class Selectors:
             (REQUEST, index, text) for index, text in enumerate(request_expressions)
         )
         self.derived = derived
+        self._drivers: dict[str, bool] = {}
 
     def outcome(self, content: DeviceContent) -> Outcome:
         """Whether the device is selected; cached with the content."""
@@ -75,6 +92,26 @@ class Selectors:
         if found is None:
             found = content.outcomes[self] = self._evaluate(content)
         return found
+
+    def cannot_fail(self, driver: str) -> bool:
+        """Whether no selector can fail on a device of this driver, because none reads more than the driver's name."""
+        found = self._drivers.get(driver)
+        if found is None:
+            found = not self.derived and all(
+                _reads_only_driver(text) and self._is_sound(text, driver) for _, _, text in self.expressions
+            )
+            self._drivers[driver] = found
+        return found
+
+    def _is_sound(self, expression: str, driver: str) -> bool:
+        program = self._programs.get(expression)
+        if isinstance(program, cel.CompileError):
+            return False
+        try:
+            program.evaluate(cel.device_view(driver, resource.Device(name="")))
+        except cel.EvaluationError:
+            return False
+        return True
 
     def why_not(self, content: DeviceContent) -> SelectorFalse | SelectorFailed | None:
         """The first selector that does not hold, or fails; None when the device is selected."""

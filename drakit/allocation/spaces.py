@@ -178,6 +178,8 @@ class Spaces:
     def _gather(self, name: str, labels: Mapping[str, str]) -> Space:
         local = self._on_node.get(name, ())
         if not self._shared:
+            if len(local) == 1 and (pool := self._gatherer.single(local[0])) is not None:
+                return Space(None, (pool,))
             return Space(None, self._pools([(each, None) for each in local if self._supported(each)]))
         found = self._matching(name, labels)
         key = tuple([(id(each), reach and (reach.mask, tuple(reach.failing.items()))) for each, reach in found])

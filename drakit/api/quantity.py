@@ -29,6 +29,7 @@ _MAX_INT64: Final = 2**63 - 1
 _MIN_INT64: Final = -(2**63)
 _FAST_DIGITS: Final = 18
 _EAGER_SCALE: Final = 64
+_WIDEST_GAP: Final = 100_000
 _PLAIN_DIGITS: Final = 4000
 
 _WRONG_FORMAT: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -98,9 +99,15 @@ class Quantity:
 
     @property
     def nano(self) -> int:
-        """The exact amount in units of 10**-9."""
+        """The exact amount in units of 10**-9.
+
+        Raises:
+            OverflowError: An absurd exponent, above 100,000.
+        """
         if self._nano is not None:
             return self._nano
+        if self.scale > _WIDEST_GAP:
+            raise OverflowError(f"{self} is too large to be written out")
         return _scaled(self.amount, self.scale - _NANO)
 
     def value(self) -> int:
@@ -337,6 +344,8 @@ def _sum(left: Quantity, right: Quantity, amount: int, style: str) -> Quantity:
     if not left.amount:
         return Quantity(amount, right.scale, style, big=big)
     scale = min(left.scale, right.scale)
+    if max(left.scale, right.scale) - scale > _WIDEST_GAP:
+        raise OverflowError(f"{left} and {right} are too far apart to be added")
     total = left.amount * 10 ** (left.scale - scale) + amount * 10 ** (right.scale - scale)
     return Quantity(total, scale, style, big=big)
 

@@ -26,6 +26,7 @@ from drakit.driver.executors import FileExecutor, HookThreads
 from drakit.driver.health import HealthHub, HealthV1, HealthV1alpha1
 from drakit.driver.instances import Instance, Instances, new_id
 from drakit.driver.inventory import Inventory
+from drakit.driver.journal import NewerFormatError
 from drakit.driver.ledger import Broken, Change, Ledger, View
 from drakit.driver.listener import Listener
 from drakit.driver.liveness import Liveness, LivenessServer
@@ -211,7 +212,7 @@ class Application:
                 await self.liveness.start()
             if self.settings.metrics_port >= 0:
                 await self.probes.start()
-        except (StateError, AddressInUseError, OSError) as error:
+        except (StateError, NewerFormatError, AddressInUseError, OSError) as error:
             await self.stop(0)
             raise StartError(str(error)) from error
         self.supervisor.start("sockets", self.sockets.run)

@@ -30,6 +30,7 @@ __all__ = [
     "NewerFormatError",
     "PreparedDevice",
     "Record",
+    "children",
     "decode",
     "encode",
     "identities",
@@ -169,13 +170,14 @@ def marker_path(root: Path, identity: Identity) -> Path:
 def identities(fs: Filesystem, root: Path) -> Iterator[Identity]:
     """Whose records lie below `root`; names that no claim can have are passed by."""
     for namespace in fs.list(root):
-        for name in _names(fs, root / namespace):
-            for file in _names(fs, root / namespace / name):
+        for name in children(fs, root / namespace):
+            for file in children(fs, root / namespace / name):
                 if file.endswith(_SUFFIX) and _valid(namespace, name, file.removesuffix(_SUFFIX)):
                     yield Identity(namespace, name, file.removesuffix(_SUFFIX))
 
 
-def _names(fs: Filesystem, directory: Path) -> tuple[str, ...]:
+def children(fs: Filesystem, directory: Path) -> tuple[str, ...]:
+    """Names in a directory; () when it is missing, or a file of somebody else's."""
     try:
         return fs.list(directory)
     except NotADirectoryError:

@@ -6,6 +6,7 @@ other process sees from the counter that its cache is stale. A change that fails
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -347,17 +348,21 @@ class Ledger:
     def _sweep(self) -> None:
         """Remove temporaries, markers without a record, and empty directories. Nobody else writes: we hold the lock."""
         for namespace in self._fs.list(self.root):
-            for name in self._fs.list(self.root / namespace):
+            for name in journal.children(self._fs, self.root / namespace):
                 directory = self.root / namespace / name
-                files.clean_temporaries(self._fs, directory)
-                for file in self._fs.list(directory):
-                    if file.endswith(journal.MARKER) and file.removesuffix(journal.MARKER) not in self._view.records:
+                for file in journal.children(self._fs, directory):
+                    if self._is_left_over(file):
                         self._fs.unlink(directory / file)
                 self._remove_empty(directory)
             self._remove_empty(self.root / namespace)
 
+    def _is_left_over(self, file: str) -> bool:
+        if file.startswith(".") and file.endswith(".tmp"):
+            return True
+        return file.endswith(journal.MARKER) and file.removesuffix(journal.MARKER) not in self._view.records
+
     def _remove_empty(self, directory: Path) -> None:
-        if not self._fs.list(directory):
+        with contextlib.suppress(OSError):  # not empty, or not a directory
             self._fs.rmdir(directory)
 
     def _remember(self, pending: _Pending) -> None:

@@ -15,7 +15,7 @@ from drakit.cel import CompileError, Environment
 from drakit.cel.parser import parse
 from drakit.cel.syntax import Call, Ident, ListNode, Literal, Node, Select
 
-__all__ = ["Fact", "Path", "demands", "join"]
+__all__ = ["Fact", "Path", "constant", "demands", "join", "subject"]
 
 Path = tuple[str, ...]
 
@@ -73,59 +73,61 @@ def _demands(node: Node) -> Iterator[Fact]:
 def _fact(node: Node) -> Fact | None:
     if isinstance(node, Literal):
         return Fact((), "never") if node.value is False else None
-    subject = _subject(node)
-    if subject is not None:
-        return Fact(subject, "==", True)
+    found = subject(node)
+    if found is not None:
+        return Fact(found, "==", True)
     if not isinstance(node, Call):
         return None
     operands = node.operands
     if node.function == "!_":
-        subject = _subject(operands[0])
-        return None if subject is None else Fact(subject, "==", False)
+        found = subject(operands[0])
+        return None if found is None else Fact(found, "==", False)
     if node.function == "@in":
         return _membership(*operands)
     return _comparison(node.function.strip("_"), operands)
 
 
 def _membership(element: Node, container: Node) -> Fact | None:
-    subject = _subject(element)
-    if subject is None or not isinstance(container, ListNode):
+    found = subject(element)
+    if found is None or not isinstance(container, ListNode):
         return None
-    values = tuple(_constant(item) for item in container.elements)
-    return None if None in values else Fact(subject, "in", values)
+    values = tuple(constant(item) for item in container.elements)
+    return None if None in values else Fact(found, "in", values)
 
 
 def _comparison(relation: str, operands: list[Node]) -> Fact | None:
     if relation not in _MIRRORED or len(operands) != 2:
         return None
     left, right = operands
-    if isinstance(left, Call) and left.function == "compareTo" and _constant(right) == 0 and len(left.operands) == 2:
+    if isinstance(left, Call) and left.function == "compareTo" and constant(right) == 0 and len(left.operands) == 2:
         left, right = left.operands  # a.compareTo(b) >= 0 is a >= b
-    if _subject(left) is None:
+    if subject(left) is None:
         left, right, relation = right, left, _MIRRORED[relation]
-    subject, value = _subject(left), _constant(right)
-    return None if subject is None or value is None else Fact(subject, relation, value)
+    found, value = subject(left), constant(right)
+    return None if found is None or value is None else Fact(found, relation, value)
 
 
-def _subject(node: Node) -> Path | None:
+def subject(node: Node) -> Path | None:
+    """The part of the device that an expression is, e.g. (device, attributes, domain, name); None for anything else."""
     if isinstance(node, Ident):
         return (node.name,) if node.name == "device" else None
     if isinstance(node, Select) and not node.test:
-        below = _subject(node.operand)
+        below = subject(node.operand)
         return None if below is None else (*below, node.field)
     if isinstance(node, Call) and node.function == "_[_]":
         container, key = node.operands
-        below = _subject(container)
+        below = subject(container)
         if below is not None and isinstance(key, Literal) and isinstance(key.value, str):
             return (*below, key.value)
     return None
 
 
-def _constant(node: Node) -> Any:
+def constant(node: Node) -> Any:
+    """The value of a literal, or of quantity() of one; None for anything else."""
     if isinstance(node, Literal) and isinstance(node.value, (str, bool, int, float)):
         return node.value
     if isinstance(node, Call) and node.function == "quantity" and len(node.operands) == 1:
-        text = _constant(node.operands[0])
+        text = constant(node.operands[0])
         try:
             return Quantity.parse(text) if isinstance(text, str) else None
         except QuantityError:

@@ -68,6 +68,20 @@ class Document:
         """
         return _position(self._find(path)[1])
 
+    def inner(self, path: str, line: int, column: int) -> Position:
+        """Where line and column (from 1 and 0) of the string at `path` are, as far as its style tells."""
+        node, mark, rest = self._find(path)
+        if rest or not isinstance(node, yaml.ScalarNode):
+            return _position(mark)
+        if node.style == "|":
+            row = node.start_mark.line + line
+            content = self._text.split("\n", row + 1)[row : row + 1]
+            indentation = len(content[0]) - len(content[0].lstrip(" ")) if content else 0
+            return Position(row + 1, indentation + column + 1)
+        if node.start_mark.line == node.end_mark.line and line == 1 and "\\" not in self.text(path):
+            return Position(node.start_mark.line + 1, node.start_mark.column + bool(node.style) + column + 1)
+        return _position(mark)
+
     def text(self, path: str) -> str:
         """The text of the value at `path` as it stands in the file; empty when there is none."""
         node, _, rest = self._find(path)

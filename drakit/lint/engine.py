@@ -1,5 +1,6 @@
 """Lint: from the texts of files to findings."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -11,6 +12,9 @@ from drakit.lint.refusals import refusals
 from drakit.lint.rules import RULES, Target
 
 __all__ = ["Report", "Source", "lint", "target"]
+
+
+_CEL = re.compile(r"<input>:(\d+):(\d+): ")
 
 
 class Source(NamedTuple):
@@ -105,7 +109,9 @@ def _rules(data: Input, cluster: Target) -> Iterator[Finding]:
 
 
 def _of_object(severity: Severity, rule: str, message: str, each: Object, path: str) -> Finding:
-    return _finding(severity, rule, message, each.file, each.position(path), object=each.title, path=path)
+    found = _CEL.search(message)
+    position = each.inner(path, int(found[1]), int(found[2]) - 1) if found else each.position(path)
+    return _finding(severity, rule, message, each.file, position, object=each.title, path=path)
 
 
 def _finding(

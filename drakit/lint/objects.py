@@ -91,6 +91,10 @@ class Object:
         """Where `path` of the object is in its file."""
         return self.document.position(self._full(path))
 
+    def inner(self, path: str, line: int, column: int) -> Position:
+        """Where line and column of the string at `path` of the object are in its file."""
+        return self.document.inner(self._full(path), line, column)
+
     def text(self, path: str) -> str:
         """The text of `path` of the object as it stands in its file."""
         return self.document.text(self._full(path))

@@ -39,7 +39,8 @@ FORMATS = {"text": text, "json": json, "github": github}
 
 def _line(finding: Finding) -> str:
     place = f"{finding.file}:{finding.line}:{finding.column}"
-    return f"{place}: {finding.severity}: {_message(finding)} [{finding.rule}]"
+    first, *more = _message(finding).split("\n")
+    return "\n    ".join([f"{place}: {finding.severity}: {first} [{finding.rule}]", *more])
 
 
 def _message(finding: Finding) -> str:

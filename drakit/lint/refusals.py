@@ -13,6 +13,7 @@ __all__ = ["Refusal", "refusals"]
 
 _UNKNOWN = re.compile(r'unknown field "(.+)"')
 _REPEATED = re.compile(r'duplicate field "(.+)"')
+_FIELD = re.compile(r"Go struct field (\S+) of type")
 _SUGGESTION = "kubectl refuses it; other clients are only warned, and the field is dropped"
 
 
@@ -42,7 +43,8 @@ def refusals(each: Object, data: Input, cluster: Target) -> Iterator[Refusal]:
     for cause in answer.causes:
         yield Refusal("refused", cause.field, cause.message)
     if not answer.allowed and not answer.causes:
-        yield Refusal("refused", "", answer.message)
+        field = _FIELD.search(answer.message)
+        yield Refusal("refused", field[1] if field else "", answer.message)
     if answer.stored is not None:
         unknown = {found[1] for text in answer.warnings if (found := _UNKNOWN.search(text))}
         yield from _dropped(each, answer.stored, unknown, cluster)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from drakit.admission.validation import configuration, expressions, formats, selectors, taints
 from drakit.api import limits
@@ -106,6 +106,13 @@ class _Derived:
         return bool({("", name), (request, name), (request.partition("/")[0], name)} & self.used)
 
 
+class _For(NamedTuple):
+    """The derived attributes of a claim, seen by one request (or `request/alternative`)."""
+
+    claim: _Derived
+    request: str
+
+
 def _request(faults: Faults, path: str, request: Json, derived: _Derived, server: Policy) -> None:
     name = request["name"]
     formats.label(faults, f"{path}.name", name)
@@ -117,25 +124,25 @@ def _request(faults: Faults, path: str, request: Json, derived: _Derived, server
             path, None, "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set"
         )
     elif exactly is not None:
-        _body(faults, f"{path}.exactly", exactly, name, derived, server)
+        _body(faults, f"{path}.exactly", exactly, _For(derived, name), server)
     else:
         where = f"{path}.firstAvailable"
 
         def check(spot: str, alternative: Json) -> None:
             formats.label(faults, f"{spot}.name", alternative["name"])
-            _body(faults, spot, alternative, f"{name}/{alternative['name']}", derived, server)
+            _body(faults, spot, alternative, _For(derived, f"{name}/{alternative['name']}"), server)
 
         if formats.items(faults, where, alternatives, limits.SUBREQUESTS, check):
             formats.unique(faults, where, (each["name"] for each in alternatives or ()))
 
 
-def _body(faults: Faults, path: str, body: Json, name: str, derived: _Derived, server: Policy) -> None:
+def _body(faults: Faults, path: str, body: Json, derived: _For, server: Policy) -> None:
     if body["deviceClassName"]:
         formats.subdomain(faults, f"{path}.deviceClassName", body["deviceClassName"])
     else:
         faults.required(f"{path}.deviceClassName")
     selectors.selectors(faults, f"{path}.selectors", body.get("selectors"), server)
-    _derived_attributes(faults, f"{path}.derivedAttributes", body.get("derivedAttributes"), name, derived, server)
+    _derived_attributes(faults, f"{path}.derivedAttributes", body.get("derivedAttributes"), derived, server)
     mode, count = body.get("allocationMode", ""), body.get("count", 0)
     if mode == "All":
         if count != 0:
@@ -150,7 +157,7 @@ def _body(faults: Faults, path: str, body: Json, name: str, derived: _Derived, s
 
 
 def _derived_attributes(
-    faults: Faults, path: str, attributes: list[Json] | None, name: str, derived: _Derived, server: Policy
+    faults: Faults, path: str, attributes: list[Json] | None, derived: _For, server: Policy
 ) -> None:
     if not attributes:
         return
@@ -161,7 +168,7 @@ def _derived_attributes(
             faults.required(f"{spot}.name")
         else:
             formats.fully_qualified_name(faults, f"{spot}.name", label, one_slash=True)
-            if not derived.is_used(label, name):
+            if not derived.claim.is_used(label, derived.request):
                 faults.invalid(
                     f"{spot}.name",
                     label,
@@ -171,7 +178,7 @@ def _derived_attributes(
         if not attribute["expression"]:
             faults.required(f"{spot}.expression")
         else:
-            derived.cost += expressions.expression(
+            derived.claim.cost += expressions.expression(
                 faults, f"{spot}.expression", attribute["expression"], server, derived=True
             )
 

@@ -1,4 +1,4 @@
-"""Node selectors of slices, devices and allocations. Source: spec/resourceslice.md 4.1.7, spec/apiserver.md 7 and 17."""
+"""Node selectors of slices, devices, allocations. Source: spec/resourceslice.md 4.1.7, spec/apiserver.md 7 and 17."""
 
 from __future__ import annotations
 

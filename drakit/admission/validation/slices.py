@@ -212,7 +212,7 @@ def _capacities(faults: Faults, path: str, device: Json, server: Policy) -> None
             continue
         where = f"{path}[{formats.shortened(key)}].requestPolicy"
         if shared:
-            capacity.request_policy(faults, where, policy, amount["value"], server)
+            capacity.request_policy(faults, where, policy, amount["value"], server=server)
         else:
             faults.forbidden(where, "allowMultipleAllocations must be true")
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from drakit.admission.faults import Faults
     from drakit.admission.policy import Policy
 
-__all__ = ["admin_access", "claim_status", "device_id"]
+__all__ = ["admin_access", "claim_status", "device_id", "results"]
 
 Json = dict[str, Any]
 DeviceID = tuple[str, str, str, str]
@@ -35,7 +35,7 @@ def claim_status(faults: Faults, claim: Json, old: Json, server: Policy) -> None
         faults, "status.reservedFor", reserved, server.reserved_for, lambda path, each: _consumer(faults, path, each)
     ):
         formats.unique(faults, "status.reservedFor", (each["uid"] for each in reserved))
-    _devices(faults, status, server)
+    _devices(faults, status)
     if reserved and allocation is None:
         faults.forbidden("status.reservedFor", "may not be specified when `allocated` is not set")
     elif reserved and old["metadata"].get("deletionTimestamp"):
@@ -60,12 +60,13 @@ def _consumer(faults: Faults, path: str, consumer: Json) -> None:
             faults.required(f"{path}.{name}")
 
 
-def _results(allocation: Json | None) -> list[Json]:
+def results(allocation: Json | None) -> list[Json]:
+    """The allocated devices of an allocation, or none."""
     return (allocation or {}).get("devices", {}).get("results") or []
 
 
-def _devices(faults: Faults, status: Json, server: Policy) -> None:
-    allocated = {device_id(result) for result in _results(status.get("allocation"))}
+def _devices(faults: Faults, status: Json) -> None:
+    allocated = {device_id(result) for result in results(status.get("allocation"))}
     devices = status.get("devices") or []
     for index, device in enumerate(devices):
         _device(faults, f"status.devices[{index}]", device, allocated)
@@ -75,7 +76,6 @@ def _devices(faults: Faults, status: Json, server: Policy) -> None:
         if identity in seen:
             faults.duplicate(f"status.devices[{index}]", _shown(device))
         seen.add(identity)
-    del server
 
 
 def _shown(device: Json) -> Json:
@@ -163,10 +163,10 @@ def _result(faults: Faults, path: str, result: Json, known: claims.Names, server
 def admin_access(faults: Faults, claim: Json, old: Json, labels: Mapping[str, str] | None, server: Policy) -> None:
     """Results with adminAccess need a labelled namespace, unless the old allocation had it."""
     label = server.admin_access_label
-    granted = any(result.get("adminAccess") for result in _results(old.get("status", {}).get("allocation")))
+    granted = any(result.get("adminAccess") for result in results(old.get("status", {}).get("allocation")))
     if not label or granted:
         return
-    for index, result in enumerate(_results(claim["status"].get("allocation"))):
+    for index, result in enumerate(results(claim["status"].get("allocation"))):
         if not result.get("adminAccess"):
             continue
         path = f"status.allocation.devices.results[{index}].adminAccess"

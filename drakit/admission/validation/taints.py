@@ -1,4 +1,7 @@
-"""Device taints, tolerations and DeviceTaintRules. Source: spec/resourceslice.md 4.1.17, 4.3, 4.5, spec/apiserver.md 9, 10."""
+"""Device taints, tolerations, DeviceTaintRules.
+
+Source: spec/resourceslice.md 4.1.17, 4.3, 4.5, spec/apiserver.md 9, 10.
+"""
 
 from __future__ import annotations
 

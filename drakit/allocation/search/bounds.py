@@ -20,8 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from drakit.allocation.counters import bits
-from drakit.allocation.search.problem import FIRST_ONLY
-from drakit.allocation.search.state import UNSET
+from drakit.allocation.search.problem import FIRST_ONLY, UNSET
 
 if TYPE_CHECKING:
     from drakit.allocation.requests import Constraint, Slot, Variant

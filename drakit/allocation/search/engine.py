@@ -106,7 +106,7 @@ class _Search:
         self._prunings = prunings
         self._budget = budget
         self._started = 0.0
-        self._tighten_at = prunings.patience
+        self._patience = prunings.patience if prunings.bounds or prunings.interchange or prunings.memo else -1
         self._overview: Overview | None = None
         self._bounds: Bounds | None = None
         self._interchange: Interchange | None = None
@@ -116,8 +116,19 @@ class _Search:
         """Search until the first allocation or error, or to the end."""
         if not self.slots:
             return []
-        if not self._tighten_at:
+        found: object = _TIRED
+        if self._patience:
+            found = self._explore()
+        if found is _TIRED:
+            self._patience = 0
             self._tighten()
+            self.state = State(self.problem)
+            self.stack.clear()
+            found = self._explore()
+        return found  # type: ignore[return-value]
+
+    def _explore(self) -> object:
+        """The result, or `_TIRED` when the patience is at its end."""
         stack = self.stack
         stack.append(_Branch(self.slots[0]))
         result: bool | None = _FAILED
@@ -131,7 +142,7 @@ class _Search:
                 outcome = self._pick(top, result, fresh)
             if outcome is True:
                 return list(self.state.chosen)
-            if isinstance(outcome, Failure):
+            if isinstance(outcome, Failure) or outcome is _TIRED:
                 return outcome
             fresh = outcome is _DEEPER
             if not fresh:
@@ -180,7 +191,7 @@ class _Search:
             member = self.problem.members[variant.number][picked]
             pick = _Pick(variant, picked, iter(((member, False),)))
         else:
-            pick = _Pick(variant, picked, iter(self.problem.candidates(variant, start)))
+            pick = _Pick(variant, picked, self.problem.candidates(variant, start, self.state.values))
         if self._overview is not None:
             if self._bounds is not None and self._bounds.hopeless(self.state, variant, picked, start):
                 return _FAILED
@@ -217,6 +228,8 @@ class _Search:
                 if kind in skipped:
                     continue
                 skipped.add(kind)
+            if self.steps == self._patience:
+                return _TIRED
             self._step()
             undo = state.take(variant, device)
             if isinstance(undo, str):
@@ -240,8 +253,6 @@ class _Search:
 
     def _step(self) -> None:
         self.steps += 1
-        if self.steps == self._tighten_at:
-            self._tighten()
         if self.steps % _CLOCK_STEPS == 0 or self.steps > self._budget.steps:
             now = time.monotonic()
             self._started = self._started or now
@@ -252,8 +263,6 @@ class _Search:
     def _tighten(self) -> None:
         """Evaluate everything that was left for later, and switch the prunings on."""
         wanted = self._prunings
-        if not (wanted.bounds or wanted.interchange or wanted.memo):
-            return
         self._overview = Overview(self.problem)
         self._bounds = Bounds(self._overview) if wanted.bounds else None
         self._interchange = Interchange(self._overview) if wanted.interchange else None
@@ -261,3 +270,4 @@ class _Search:
 
 
 _DEEPER: Final = object()
+_TIRED: Final = object()

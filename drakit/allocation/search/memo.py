@@ -51,10 +51,8 @@ class Memo:
             rest = plan.slots[slot.number :]
             numbers = {each.number for later in rest for variant in later.variants for each in variant.constraints}
             self._bound.append(tuple(sorted(numbers)))
-        self._families: list[int] = self._find_families()
+        self._families: list[int] | None = None
         self._counted = 0
-        for family in self._families:
-            self._counted |= family
 
     def has_failed(self, key: Hashable) -> bool:
         """Whether a place with this key failed."""
@@ -67,6 +65,11 @@ class Memo:
 
     def key(self, state: State, variant: Variant, picked: int, start: int) -> Hashable:
         """What the subtree below this place depends on."""
+        families = self._families
+        if families is None:
+            families = self._families = self._find_families()
+            for family in families:
+                self._counted |= family
         overview = self._overview
         ahead = -1 << start
         later = self._later[variant.slot + 1]
@@ -74,7 +77,7 @@ class Memo:
         used = state.used & relevant
         behind = ~ahead if picked else -1
         counted = used & self._counted & behind
-        counts = tuple([(counted & family).bit_count() for family in self._families]) if counted else None
+        counts = tuple([(counted & family).bit_count() for family in families]) if counted else None
         key: tuple[Hashable, ...] = (
             variant.number,
             picked,

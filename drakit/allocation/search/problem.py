@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from drakit.allocation.reasons import SelectorFailed
     from drakit.allocation.requests import Constraint, Plan, Variant
 
-__all__ = ["FIRST_ONLY", "Choice", "Failure", "Problem"]
+__all__ = ["FIRST_ONLY", "UNSET", "Choice", "Failure", "Problem"]
+
+UNSET = -1
+"""Value mask of a match constraint without devices: everything is still possible."""
 
 FIRST_ONLY = -1
 """Stands for `constraints.FIRST_ONLY` among value masks."""
@@ -77,8 +80,11 @@ class Problem:
         self._conditions: list[Condition | None] = [None] * len(pools)
         self._lists = features.list_type_attributes
         self._fractional = features.fractional_capacity_range
-        self._values: dict[tuple[int, Needs | None, DeviceContent], int] = {}
-        self._bits: list[dict[tuple[str, Any], int]] = [{} for _ in plan.constraints]
+        self._values: dict[tuple[str, bool, Needs | None, DeviceContent], int] = {}
+        self._bits: dict[tuple[str, bool], dict[tuple[str, Any], int]] = {
+            (constraint.attribute, constraint.distinct): {} for constraint in plan.constraints
+        }
+        self._masks: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
 
     def condition(self, pool: int) -> Condition:
         """The condition of a pool; looked at late, since searches seldom reach all pools."""
@@ -166,13 +172,28 @@ class Problem:
             for name, amount, value in zip(needed.names, needed.amounts, needed.values, strict=True)
         )
 
-    def candidates(self, variant: Variant, start: int) -> Iterator[tuple[int, bool]]:
-        """Devices from `start` on that could serve the variant, in order; True for one on which it fails."""
+    def candidates(
+        self, variant: Variant, start: int, values: Sequence[int] | None = None
+    ) -> Iterator[tuple[int, bool]]:
+        """Devices from `start` on that could serve the variant, in order; True for one on which it fails.
+
+        With the values of the constraints at this place, devices that a match constraint would refuse anyway are left out.
+        """
+        narrowed = []
+        if values is not None:
+            for constraint in variant.constraints:
+                if not constraint.distinct and values[constraint.number] != UNSET:
+                    narrowed.append((constraint, values[constraint.number]))
         offsets = self.offsets
         first = bisect.bisect_right(offsets, start) - 1 if start else 0
         for pool in range(first, len(offsets)):
+            if narrowed and self._conditions[pool] is None and self._is_irrelevant(pool, variant, narrowed):
+                continue
             offset = offsets[pool]
             mask, failing = self.ready(variant, pool)
+            for constraint, value in narrowed:
+                if mask:
+                    mask &= self._having(pool, constraint, variant, value)
             rest = mask | failing
             if start > offset:
                 rest &= -1 << (start - offset)
@@ -180,6 +201,43 @@ class Problem:
                 low = rest & -rest
                 rest ^= low
                 yield offset + low.bit_length() - 1, bool(failing & low)
+
+    def _having(self, pool: int, constraint: Constraint, variant: Variant, values: int) -> int:
+        """Ready devices of a pool with any of the values."""
+        key = (pool, constraint.number, variant.number)
+        masks = self._masks.get(key)
+        if masks is None:
+            masks = self._masks[key] = []
+            devices = self.condition(pool).content.devices
+            rest = self.ready(variant, pool)[0]
+            while rest:
+                low = rest & -rest
+                rest ^= low
+                masks.append((low, self.value(constraint, variant, devices[low.bit_length() - 1])))
+        mask = 0
+        for bit, value in masks:
+            if value > 0 and value & values:
+                mask |= bit
+        return mask
+
+    def _is_irrelevant(self, pool: int, variant: Variant, narrowed: Sequence[tuple[Constraint, int]]) -> bool:
+        """Whether a pool that nobody has looked at can be passed by.
+
+        So it is when no device could fail on the selectors, because they read nothing but the driver, and every device
+        has other values than a match constraint wants.
+        """
+        skipped = self.pools[pool]
+        if not variant.needs.selectors.cannot_fail(skipped.driver) or skipped.has_odd_attributes:
+            return False
+        for constraint, values in narrowed:
+            bits = self._bits[constraint.attribute, False]
+            if not any(
+                constraints.lookup_values(device, each.spec.driver, constraint, bits, lists=self._lists) & values
+                for each in skipped.slices
+                for device in each.spec.devices
+            ):
+                return True
+        return False
 
     def failure(self, variant: Variant, device: int) -> Failure:
         """The error of a failing device."""
@@ -198,7 +256,8 @@ class Problem:
 
     def value(self, constraint: Constraint, variant: Variant, device: DeviceContent) -> int:
         """The device's values for a constraint as a mask over this problem's values: 0 none, `FIRST_ONLY`, else bits."""
-        key = (constraint.number, variant.needs if variant.needs.selectors.derived else None, device)
+        needs = variant.needs if variant.needs.selectors.derived else None
+        key = (constraint.attribute, constraint.distinct, needs, device)
         found = self._values.get(key)
         if found is None:
             found = self._values[key] = self._value(constraint, variant, device)
@@ -215,7 +274,7 @@ class Problem:
             values = constraints.attribute_values(attribute, lists=self._lists)
         if values is constraints.FIRST_ONLY or (constraint.distinct and not values):
             return FIRST_ONLY
-        bits = self._bits[constraint.number]
+        bits = self._bits[constraint.attribute, constraint.distinct]
         mask = 0
         for value in values:
             bit = bits.get(value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from drakit.allocation import compatibility
-from drakit.allocation.search.problem import FIRST_ONLY, Choice
+from drakit.allocation.search.problem import FIRST_ONLY, UNSET, Choice
 
 if TYPE_CHECKING:
     from drakit.allocation.capacity import Consumption
@@ -18,10 +18,7 @@ if TYPE_CHECKING:
     from drakit.allocation.requests import Constraint, Variant
     from drakit.allocation.search.problem import Problem
 
-__all__ = ["CONSTRAINT", "REFUSED", "UNSET", "State"]
-
-UNSET: Final = -1
-"""Value mask of a match constraint without devices: everything is still possible."""
+__all__ = ["CONSTRAINT", "REFUSED", "State"]
 
 RECORDED: Final = 1
 """Lowest bit of a distinct constraint's mask: it has a device."""

@@ -25,7 +25,7 @@ def check_identity(target: Target, body: dict[str, Any]) -> None:
     """Refuse a body of another kind or API version than the path's; what is missing is taken from the path."""
     kind, version = target.kind, target.api_version
     sent_kind, sent_version = body.get("kind") or kind.kind, body.get("apiVersion") or version
-    if sent_kind != kind.kind or sent_version.partition("/")[0] != version.partition("/")[0]:
+    if sent_kind != kind.kind or sent_version.rpartition("/")[0] != kind.group:
         raise bad_request(
             f"{sent_kind} in version {_quoted(sent_version.rpartition('/')[2])} cannot be handled as a {kind.kind}: "
             f"no kind {_quoted(sent_kind)} is registered for version {_quoted(sent_version)}"

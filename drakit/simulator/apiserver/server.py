@@ -120,6 +120,10 @@ class FakeAPIServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.stop()
+        self.close()
+
+    def close(self) -> None:
+        """Remove its directory (keys, kubeconfigs); leaving the context does it."""
         shutil.rmtree(self._directory, ignore_errors=True)
 
     async def start(self) -> None:

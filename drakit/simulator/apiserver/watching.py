@@ -1,7 +1,8 @@
 """Watches: the events that one request sees, as JSON lines."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -11,9 +12,6 @@ from drakit.simulator.apiserver.options import ListOptions
 from drakit.simulator.apiserver.paths import Target
 from drakit.simulator.apiserver.selectors import Selector
 from drakit.simulator.apiserver.storage import Change, Compacted, Record, Storage
-
-if TYPE_CHECKING:
-    from asyncio import Event
 
 __all__ = ["BOOKMARK_INTERVAL", "Watch"]
 
@@ -53,7 +51,8 @@ class Watch:
         self._show = show
         self._clock = clock
         self._dropped = False
-        self._event: Event | None = None
+        self._event: asyncio.Event | None = None
+        self._alarm: asyncio.Future[None] | None = None
         self._waiting = False
         self._told = -1
 
@@ -94,6 +93,8 @@ class Watch:
                 yield line
         finally:
             self._history.unsubscribe(self._event)
+            if self._alarm is not None:
+                self._alarm.cancel()
 
     async def _lines(self, deadline: float) -> AsyncIterator[bytes]:
         cursor = self.start()
@@ -142,21 +143,25 @@ class Watch:
                     yield self._bookmark(self._storage.revision)
             await self._wait(min(deadline, mark) - now)
 
+    async def _wait(self, seconds: float) -> None:
+        """Until the next change, or until `seconds` are over."""
+        assert self._event is not None
+        if self._alarm is None or self._alarm.done():
+            self._alarm = asyncio.ensure_future(self._ring(seconds))
+        self._waiting = True
+        try:
+            await self._event.wait()
+        finally:
+            self._waiting = False
+
+    async def _ring(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+        if self._event is not None:
+            self._event.set()
+
     def _next_bookmark(self, deadline: float) -> float:
         now = self._clock.monotonic()
         return min(now + BOOKMARK_INTERVAL, max(deadline - _LAST_BOOKMARKS, now + 1.0))
-
-    async def _wait(self, seconds: float) -> None:
-        assert self._event is not None
-        if self._event.is_set():
-            return
-        self._waiting = True
-        try:
-            await self._clock.timeout(self._event.wait(), seconds)
-        except TimeoutError:
-            return
-        finally:
-            self._waiting = False
 
     def _event_line(self, change: Change) -> bytes | None:
         """The event as this watch sees it: an object that leaves its selection is deleted for it."""
