@@ -2,8 +2,8 @@
 
 The result has only known fields. Plain zero values are left out unless the API always writes them; absent lists differ
 from empty ones; quantities and times are in canonical form; a pointer to the zero time is None. Raw fields (opaque
-parameters, driver data) are plain JSON values when they were sent in compact form and `msgspec.Raw` otherwise. Plans are
-compiled once per type, version and minor from the field tables. Source: spec/apiserver.md, Decoding.
+parameters, driver data) are plain JSON values when they were sent in compact form and `msgspec.Raw` otherwise. Plans
+are compiled once per type, version and minor from the field tables. Source: spec/apiserver.md, Decoding.
 """
 
 from __future__ import annotations

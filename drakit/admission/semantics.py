@@ -13,7 +13,7 @@ __all__ = ["equal", "fill", "plain", "raw_bytes", "tidy"]
 
 
 def equal(left: Any, right: Any, name: str) -> bool:
-    """Semantic equality of values of a v1 type: empty lists and maps are absent, quantities amounts, raw fields bytes."""
+    """Semantic equality of values of a v1 type: empty lists, maps are absent, quantities amounts, raw fields bytes."""
     return left is right or _canonical(left, name) == _canonical(right, name)
 
 

@@ -57,7 +57,7 @@ def request_policy(faults: Faults, path: str, policy: Json, capacity: str, *, se
     owner = _Owner(Quantity.parse(policy["default"]), Quantity.parse(capacity), server)
     if values:
         _values(faults, f"{path}.{name}", [Quantity.parse(text) for text in values], owner)
-    else:
+    elif bounds is not None:
         _range(faults, f"{path}.{name}", bounds, owner)
 
 
