@@ -5,6 +5,7 @@ import contextlib
 import shutil
 import tempfile
 import uuid
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -274,3 +275,35 @@ def _eventually() -> Callable[..., Awaitable[None]]:
                 await asyncio.sleep(0.002)
 
     return wait
+
+
+class CountingFilesystem(Filesystem):
+    """The real one, with its calls counted by method."""
+
+    def __init__(self) -> None:
+        self.calls: Counter[str] = Counter()
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if name not in _OPERATIONS:
+            return found
+
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            self.calls[name] += 1
+            return found(*args, **kwargs)
+
+        return counted
+
+    def __getitem__(self, name: str) -> int:
+        return self.calls[name]
+
+    def clear(self) -> None:
+        self.calls.clear()
+
+
+_OPERATIONS = frozenset(name for name in vars(Filesystem) if not name.startswith("_"))
+
+
+@pytest.fixture(name="counting")
+def _counting() -> CountingFilesystem:
+    return CountingFilesystem()

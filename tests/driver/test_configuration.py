@@ -23,7 +23,7 @@ class GpuConfig(Configuration, frozen=True):
     strategy: Literal["Exclusive", "TimeSlicing"] = "Exclusive"
     slicing: Slicing | None = None
     ports: tuple[Slicing, ...] = ()
-    by_name: dict[str, Slicing] = {}
+    by_name: dict[str, Slicing] = msgspec.field(default_factory=dict)
 
     def validate(self) -> Any:
         if self.slicing is not None and self.strategy != "TimeSlicing":
