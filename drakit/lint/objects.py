@@ -120,7 +120,10 @@ class PodSpec(NamedTuple):
 
 
 class Input:
-    """All objects of all files, with the questions that rules ask."""
+    """All objects of all files, with the questions that rules ask.
+
+    `devices` are those of all slices: slice, path, driver, and body (attributes, capacity ...).
+    """
 
     def __init__(self, objects: list[Object]) -> None:
         """Index `objects`."""
@@ -130,6 +133,7 @@ class Input:
         self.classes = {each.name: each for each in objects if each.is_a("DeviceClass")}
         self.rules = [each for each in objects if each.is_a("DeviceTaintRule")]
         self.pods = [spec for each in objects for spec in _pod_specs(each)]
+        self.devices = list(self._devices())
         self._namespaces = {each.name: each for each in objects if each.kind == "Namespace" and not each.group}
 
     def namespace_labels(self, name: str) -> dict[str, str] | None:
@@ -137,8 +141,7 @@ class Input:
         namespace = self._namespaces.get(name or "default")
         return None if namespace is None else mapping(namespace.value, "metadata", "labels")
 
-    def devices(self) -> Iterator[tuple[Object, str, str, dict[str, Any]]]:
-        """All devices: their slice, path, driver, and body (attributes, capacity ...)."""
+    def _devices(self) -> Iterator[tuple[Object, str, str, dict[str, Any]]]:
         for each in self.slices:
             driver = text(each.value, "spec", "driver")
             for index, device in enumerate(items(each.value, "spec", "devices")):

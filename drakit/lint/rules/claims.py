@@ -100,7 +100,7 @@ def _constrained(devices: dict[str, Any], request: Request) -> Iterator[tuple[st
 def _constraint_attributes(data: Input, _: Target) -> Iterator[Hit]:
     published = {
         name if "/" in name else f"{driver}/{name}"
-        for _slice, _path, driver, device in data.devices()
+        for _slice, _path, driver, device in data.devices
         for name in mapping(device, "attributes")
     }
     for claim in data.claims if data.slices else ():

@@ -69,6 +69,8 @@ def _unguarded(data: Input, target: Target) -> Iterator[Hit]:
     for own, given, known in _requests(data):
         holds = frozenset[tuple[str, ...]]().union(*(guards(environment, each.expression) for each in given))
         for selector in own:
+            if _compiled(environment, selector.expression) is None:
+                continue  # refused, which is said elsewhere
             found = list(reads(environment, selector.expression, _without_drivers(holds)))
             holds |= guards(environment, selector.expression)
             failing = {read: place for read in found if (place := _fails_for(read, holds, data)) is not None}
@@ -85,7 +87,7 @@ def _fails_for(read: Read, holds: frozenset[tuple[str, ...]], data: Input) -> st
     """A device of the input for which `read` fails, "" for one that may exist, None when there is no reason to fear."""
     drivers = {path[2] for path in holds if path[:2] == ("device", "driver")}
     found = False
-    for slice_, path, driver, body in data.devices():
+    for slice_, path, driver, body in data.devices:
         if not drivers or driver in drivers:
             found = True
             if not _has(body, read, driver):

@@ -19,7 +19,7 @@ _SINCE = {"numaNode": "1.37"}
 
 def _own_names(data: Input, target: Target) -> Iterator[Hit]:
     seen: set[tuple[int, str]] = set()
-    for slice_, path, _, device in data.devices():
+    for slice_, path, _, device in data.devices:
         attributes = mapping(device, "attributes")
         for name in attributes:
             standard = _standard(name, target)
