@@ -60,12 +60,16 @@ class Caches:
         self.classes = reflector(kube.DEVICE_CLASSES)
         self.slices = reflector(kube.RESOURCE_SLICES)
         self.nodes = reflector(kube.NODES)
+        self.rules = reflector(kube.DEVICE_TAINT_RULES)
+        self._client = client
         self.current_claims = Overlay(self.claims)
         self._decoded: dict[tuple[str, str], Any] = {}
         self._stack = contextlib.AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        reflectors = (self.pods, self.claims, self.templates, self.classes, self.slices, self.nodes)
+        reflectors = [self.pods, self.claims, self.templates, self.classes, self.slices, self.nodes]
+        if await self._serves_rules():
+            reflectors.append(self.rules)
         for reflector in reflectors:
             await self._stack.enter_async_context(reflector)
         for reflector in reflectors:
@@ -74,6 +78,14 @@ class Caches:
 
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
+
+    async def _serves_rules(self) -> bool:
+        """Whether the server has DeviceTaintRules; without them the cache stays empty."""
+        try:
+            await self._client.list(kube.DEVICE_TAINT_RULES)
+        except kube.NotServed:
+            return False
+        return True
 
     def decode(self, obj: Object) -> Any:
         """The value of an object, decoded once per state of it."""

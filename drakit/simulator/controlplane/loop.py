@@ -68,6 +68,7 @@ class ControlPlane:
                 _follow(caches.slices, self.garbage.saw_dependent, self.scheduler.saw_other, self._forget)
             )
             group.create_task(_follow(caches.nodes, self.garbage.saw_owner, self.scheduler.saw_other, self._forget))
+            group.create_task(_follow(caches.rules, self.scheduler.saw_other, self._forget))
             group.create_task(_follow(caches.classes, self.scheduler.saw_other, self._forget))
             group.create_task(_follow(caches.templates, self.claims.saw_template))
             started.set()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from drakit import kube
-from drakit.allocation import AllocatedState, AllocationError, Allocator, Features
+from drakit.allocation import AllocatedState, AllocationError, Allocator, Contents, Features
 from drakit.api import core, resource
 from drakit.clock import Clock
 from drakit.simulator.controlplane import claims as claim_decisions
@@ -32,6 +32,7 @@ class Scheduler:
         self._client, self._caches, self._clock, self._features = client, caches, clock, features
         self._unschedulable: dict[Key, str] = {}
         self._bound: set[str] = set()
+        self._contents = Contents(features)
         self.attempts = 0
         self.queue: WorkQueue[Key] = WorkQueue(self._work, retried=RetryError, clock=clock)
 
@@ -96,6 +97,8 @@ class Scheduler:
                         [self._caches.decode(item) for item in self._caches.classes],
                         allocated=AllocatedState.of([self._caches.decode(item) for item in held]),
                         features=self._features,
+                        rules=[self._caches.decode(item) for item in self._caches.rules],
+                        contents=self._contents,
                     )
                 )
             return made[0].allocate(node, wanted)
