@@ -68,7 +68,7 @@ def api_resource_list(registry: Registry, group: str, version: str) -> dict[str,
     """/api/v1 or /apis/GROUP/VERSION."""
     resources = []
     for kind in registry.of(group, version):
-        resources.append(_resource(kind))
+        resources.append(_resource(registry, kind))
         for name, verbs in sorted(kind.subresources.items()):
             sub_group, sub_version, sub_kind = _subresource_kind(kind, name)
             entry = {"name": f"{kind.plural}/{name}", "singularName": "", "namespaced": kind.namespaced}
@@ -81,19 +81,22 @@ def api_resource_list(registry: Registry, group: str, version: str) -> dict[str,
     return {**document, "groupVersion": f"{group}/{version}" if group else version, "resources": resources}
 
 
-def _resource(kind: Kind) -> dict[str, Any]:
+def _resource(registry: Registry, kind: Kind) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": kind.plural, "singularName": kind.singular, "namespaced": kind.namespaced}
     entry |= {"kind": kind.kind, "verbs": list(kind.verbs)}
     if kind.short_names:
         entry["shortNames"] = list(kind.short_names)
     if kind.categories:
         entry["categories"] = list(kind.categories)
-    entry["storageVersionHash"] = _storage_hash(kind)
+    entry["storageVersionHash"] = _storage_hash(registry, kind)
     return entry
 
 
-def _storage_hash(kind: Kind) -> str:
-    digest = hashlib.sha256(f"{kind.group}/{kind.storage}/{kind.kind}".encode()).digest()
+def _storage_hash(registry: Registry, kind: Kind) -> str:
+    """A number for the version that a real server stores: the stable one, else the oldest."""
+    served = [version for version in kind.versions if registry.find(kind.group, version, kind.plural)]
+    stored = served[0] if served[0] == kind.storage else served[-1]
+    digest = hashlib.sha256(f"{kind.group}/{stored}/{kind.kind}".encode()).digest()
     return base64.b64encode(digest[:8]).decode()
 
 

@@ -23,6 +23,23 @@ _SCALARS: dict[str, Shape] = {
 }
 
 
+_OPTIONAL = frozenset(
+    {
+        ("AllocatedDeviceStatus", "conditions"),
+        ("AllocationResult", "devices"),
+        ("CapacityRequestPolicy", "default"),
+        ("DeviceClaim", "requests"),
+        ("DeviceRequest", "deviceClassName"),
+        ("ResourceClaim", "status"),
+        ("ResourceClaimSpec", "devices"),
+        ("ResourceClaimTemplateSpec", "metadata"),
+        *((kind, "metadata") for kind in fields.KINDS),
+        *((kind, "status") for kind in fields.KINDS),
+    }
+)
+"""Fields that are always written but need not be sent."""
+
+
 def shape_of(kind: Kind, version: str, minor: str) -> Shape:
     """The shape of `kind` in an API version, with the fields that Kubernetes `minor` has."""
     if kind.group == RESOURCE:
@@ -47,7 +64,7 @@ def _object(name: str, version: str, minor: str) -> Shape:
         "object",
         fields={field.name: _field(field, version, minor) for field in table},
         atomic=name in {"NodeSelector", "NodeSelectorTerm"},
-        required=tuple(field.name for field in table if field.required and field.name != "metadata"),
+        required=tuple(field.name for field in table if field.required and (name, field.name) not in _OPTIONAL),
         reference=_package(name, version) + name,
     )
 
