@@ -132,11 +132,12 @@ def _run(decoded: _Case, contents: Contents) -> tuple[int, int, int]:
 
 
 def _cases(path: Path) -> Iterator[dict[str, Any]]:
-    opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
-    with opened as lines:
-        for line in lines:
-            if line.strip():
-                yield json.loads(line)
+    data = path.read_bytes()
+    if path.suffix == ".gz":
+        data = gzip.decompress(data)
+    for line in data.splitlines():
+        if line.strip():
+            yield json.loads(line)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from drakit.allocation import requests
 from drakit.allocation.contents import Contents
@@ -27,15 +27,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Allocator"]
 
-_MAX_PLANS = 256
+_MAX_PLANS: Final = 256
+_FEATURES: Final = Features()
+_PRUNINGS: Final = Prunings()
+_BUDGET: Final = Budget()
 
 
 class Allocator:
     """Allocates claims on nodes, as upstream's search order defines it.
 
-    One allocator serves any number of nodes and claims; it follows changes of slices, classes, rules and allocated claims
-    through the `update_` and `remove_` methods. It never changes its inputs and allocates nothing by itself: what
-    `allocate` returns counts as allocated only after `update_claim`.
+    One allocator serves any number of nodes and claims; it follows changes of slices, classes, rules and allocated
+    claims through the `update_` and `remove_` methods. It never changes its inputs and allocates nothing by itself:
+    what `allocate` returns counts as allocated only after `update_claim`.
 
     Args:
         slices: All ResourceSlices.
@@ -54,12 +57,12 @@ class Allocator:
         slices: Iterable[resource.ResourceSlice],
         classes: Iterable[resource.DeviceClass],
         allocated: AllocatedState | None = None,
-        features: Features = Features(),
+        features: Features = _FEATURES,
         *,
         rules: Iterable[resource.DeviceTaintRule] = (),
         contents: Contents | None = None,
-        prunings: Prunings = Prunings(),
-        budget: Budget = Budget(),
+        prunings: Prunings = _PRUNINGS,
+        budget: Budget = _BUDGET,
         share_id: Callable[[], str] = new_share_id,
     ) -> None:
         if contents is not None and contents.features != features:
@@ -228,7 +231,7 @@ class Allocator:
                 self._spaces.add(patched)
 
 
-_Make = "Callable[[Plan, Sequence[Pool]], Exception]"
+_Make: TypeAlias = "Callable[[Plan, Sequence[Pool]], Exception]"
 """Makes an error with the names of a plan's claims and of pools."""
 
 
@@ -295,7 +298,8 @@ def _broken_pool(number: int, position: int) -> _Make:
         variant, pool = plan.variants[number], pools[position]
         state = "currently being updated" if pool.is_incomplete else "currently invalid"
         return AllocationError(
-            f"claim {variant.claim_name}, request {variant.label}: asks for all devices, but resource pool {pool} is {state}",
+            f"claim {variant.claim_name}, request {variant.label}: asks for all devices, "
+            f"but resource pool {pool} is {state}",
             claim=variant.claim_name,
             request=variant.name,
             path=variant.path,
@@ -309,9 +313,7 @@ def _failing(failure: Failure, place: tuple[int, int]) -> _Make:
     return lambda plan, pools: _failure(failure, plan.variants[number], place, pools)
 
 
-def _failure(
-    failure: Failure, variant: Variant, place: tuple[int, int], pools: Sequence[Pool]
-) -> AllocationError:
+def _failure(failure: Failure, variant: Variant, place: tuple[int, int], pools: Sequence[Pool]) -> AllocationError:
     """The error of a failure, with the names of this variant's claim and of these pools."""
     pool = pools[place[0]]
     device = f"{pool}/{pool.content.devices[place[1]].device.name}"
@@ -338,8 +340,8 @@ def _failure(
         text = failure.node_selector
     else:
         text = (
-            f"claim {claim}, request {variant.label}: cannot add device {device} because a claim constraint would not be "
-            "satisfied"
+            f"claim {claim}, request {variant.label}: cannot add device {device} "
+            "because a claim constraint would not be satisfied"
         )
     return AllocationError(text, claim=claim, request=variant.name, path=path)
 

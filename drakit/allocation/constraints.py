@@ -1,8 +1,8 @@
 """Values of attributes as constraints compare them (spec/allocator.md 1.8).
 
 The values of one device are a set of `(type, value)`; a scalar is a set of one. Two rules differ with the gate
-ListTypeAttributes: without it a list (or an unknown type) is accepted as the first device of a constraint and goes with no
-other device under matchAttribute; under distinctAttribute nothing clashes with it, but it must be the first.
+ListTypeAttributes: without it a list (or an unknown type) is accepted as the first device of a constraint and goes with
+no other device under matchAttribute; under distinctAttribute nothing clashes with it, but it must be the first.
 """
 
 from __future__ import annotations
@@ -44,10 +44,12 @@ def attribute_values(attribute: resource.DeviceAttribute, *, lists: bool) -> Val
         ):
             if several:
                 return frozenset([(type_, each) for each in several])
-        order = (("int", attribute.int), ("bool", attribute.bool), ("string", attribute.string))
-    else:
-        order = (("string", attribute.string), ("int", attribute.int), ("bool", attribute.bool))
-    for type_, value in (*order, ("version", attribute.version)):
+    for type_, value in (
+        ("string", attribute.string),
+        ("int", attribute.int),
+        ("bool", attribute.bool),
+        ("version", attribute.version),
+    ):
         if value is not None:
             return frozenset({(type_, value)})
     return frozenset() if lists else FIRST_ONLY

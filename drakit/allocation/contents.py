@@ -113,7 +113,7 @@ def valueless(device: resource.Device) -> str | None:
 
 
 def _has_policy(device: resource.Device) -> bool:
-    return any([each.request_policy is not None for each in device.capacity.values()])
+    return any(each.request_policy is not None for each in device.capacity.values())
 
 
 CapacityRequest = tuple[tuple[str, str], ...] | None
@@ -131,8 +131,8 @@ class SliceContent:
         self.devices = devices
         self.counter_sets = spec.shared_counters
         self.per_device = bool(spec.per_device_node_selection)
-        self.binding = any([device.device.binding_conditions for device in devices])
-        self.grouped = any([compatibility.declares_groups(device.device) for device in devices if device.draws_counters])
+        self.binding = any(device.device.binding_conditions for device in devices)
+        self.grouped = any(compatibility.declares_groups(device.device) for device in devices if device.draws_counters)
 
 
 class PoolContent:
@@ -157,8 +157,8 @@ class PoolContent:
         "bits",
         "counters",
         "devices",
-        "draws",
         "drawing",
+        "draws",
         "everything",
         "fault",
         "groups",
@@ -174,9 +174,7 @@ class PoolContent:
         "visible",
     )
 
-    def __init__(
-        self, local: Sequence[SliceContent], remote: Sequence[SliceContent], features: Features
-    ) -> None:
+    def __init__(self, local: Sequence[SliceContent], remote: Sequence[SliceContent], features: Features) -> None:
         partitionable = features.partitionable_devices
         counting = [each for each in (*local, *remote) if partitionable and each.counter_sets]
         self.slices = tuple(each for each in local if not (partitionable and each.counter_sets))
@@ -247,9 +245,7 @@ class PoolContent:
         """Local devices that could serve the capacity request if nobody else used them."""
         found = self._capacity.get(requests)
         if found is None:
-            found = _mask(
-                _capable(device, requests, fractional=fractional) for device in self.devices[: self.local]
-            )
+            found = _mask(_capable(device, requests, fractional=fractional) for device in self.devices[: self.local])
             self._capacity[requests] = found
         return found
 

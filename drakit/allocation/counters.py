@@ -1,13 +1,13 @@
-"""Shared counters of partitionable devices: what is left, after the devices that are allocated (spec/allocator.md 1.10)."""
+"""Shared counters of partitionable devices: what the allocated devices leave (spec/allocator.md 1.10)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from drakit.allocation import compatibility
-from drakit.allocation.compatibility import Groups
 
 if TYPE_CHECKING:
+    from drakit.allocation.compatibility import Groups
     from drakit.allocation.contents import PoolContent
 
 __all__ = ["CONFLICT", "bits", "remaining_groups", "remaining_supply"]

@@ -42,7 +42,7 @@ class NodeError(Exception):
         self.pools = pools
 
 
-class AllocationTooDeep(AllocationError):
+class AllocationTooDeep(AllocationError):  # noqa: N818 - what happened, not whose fault it is
     """The search used up its budget; nothing is known about this node.
 
     Attributes:
@@ -52,7 +52,8 @@ class AllocationTooDeep(AllocationError):
 
     def __init__(self, claim: str, steps: int, seconds: float) -> None:
         super().__init__(
-            f"claim {claim}: gave up after {steps} steps in {seconds:.1f} s; ask for fewer alternatives or raise the budget",
+            f"claim {claim}: gave up after {steps} steps in {seconds:.1f} s; "
+            "ask for fewer alternatives or raise the budget",
             claim=claim,
         )
         self.steps = steps

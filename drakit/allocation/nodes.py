@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 __all__ = ["NodeSelectorError", "Placed", "matches", "selector_matches"]
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_LABEL_KEY: Final = re.compile(r"(?:([a-z0-9](?:[-a-z0-9.]*[a-z0-9])?)/)?([A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)")
+_LABEL_KEY: Final = re.compile(
+    r"(?:([a-z0-9](?:[-a-z0-9.]*[a-z0-9])?)/)?([A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)"
+)
 _LABEL_VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
@@ -30,11 +32,16 @@ class Placed(Protocol):
     """A slice spec, or a device of a slice with perDeviceNodeSelection."""
 
     @property
-    def node_name(self) -> str | None: ...
+    def node_name(self) -> str | None:
+        """The only node."""
+
     @property
-    def node_selector(self) -> core.NodeSelector | None: ...
+    def node_selector(self) -> core.NodeSelector | None:
+        """Labels and names of the nodes."""
+
     @property
-    def all_nodes(self) -> bool | None: ...
+    def all_nodes(self) -> bool | None:
+        """Every node."""
 
 
 def matches(placed: Placed, name: str, labels: Mapping[str, str]) -> bool:
@@ -113,7 +120,7 @@ def _check_expression(requirement: core.NodeSelectorRequirement, path: str) -> N
             if len(values) != 1:
                 raise NodeSelectorError("for 'Gt', 'Lt' operators, exactly one value is required", f"{path}.values")
             if not _INTEGER.fullmatch(values[0]):
-                message = f'Invalid value: "{values[0]}": for \'Gt\', \'Lt\' operators, the value must be an integer'
+                message = f"Invalid value: \"{values[0]}\": for 'Gt', 'Lt' operators, the value must be an integer"
                 raise NodeSelectorError(message, f"{path}.values[0]")
         case _:
             raise NodeSelectorError(f'"{requirement.operator}" is not a valid label selector operator', path)

@@ -10,7 +10,7 @@ from drakit.allocation.reasons import PoolIncomplete, PoolInvalid, PoolObsolete
 from drakit.api.semver import is_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from drakit.allocation.compatibility import Groups
     from drakit.allocation.contents import Contents, PoolContent
@@ -56,15 +56,13 @@ class Condition:
     def __init__(
         self,
         content: PoolContent,
-        usable: int,
-        failing: dict[int, str],
+        reach: Reach,
         exclusive: int,
         allocated: int,
         consumed: dict[int, dict[str, int]],
     ) -> None:
         self.content = content
-        self.usable = usable
-        self.failing = failing
+        self.usable, self.failing = reach
         self.exclusive = exclusive
         self.allocated = allocated
         self.consumed = consumed
@@ -211,7 +209,7 @@ class Pool:
     def has_odd_attributes(self) -> bool:
         """Whether an expression may fail on some device whatever it reads: no value, or a version to be parsed."""
         if self._odd is None:
-            self._odd = any([_is_odd(each.spec.devices) for each in self.slices])
+            self._odd = any(_is_odd(each.spec.devices) for each in self.slices)
         return self._odd
 
     def _reach(self) -> Reach | None:
@@ -283,7 +281,7 @@ class Gatherer:
         if found is None:
             if len(self._conditions) > _MAX_CONDITIONS:
                 self._conditions.clear()
-            found = self._conditions[key] = Condition(content, usable, failing, exclusive, allocated, consumed)
+            found = self._conditions[key] = Condition(content, Reach(usable, failing), exclusive, allocated, consumed)
         return found
 
     def single(self, slice_: resource.ResourceSlice) -> Pool | None:
@@ -294,10 +292,7 @@ class Gatherer:
         content = self.contents.slice(spec)
         if self.groups_off and content.grouped:
             return None
-        pool = Pool((slice_,), self)
-        if content.alone is not None and not content.alone.invalid:
-            pool._content = content.alone
-        return pool
+        return Pool((slice_,), self)
 
     def grouped(self, *slices: Sequence[resource.ResourceSlice]) -> bool:
         """Whether any device declares compatibility groups."""
@@ -308,9 +303,7 @@ class Gatherer:
                         return True
         return False
 
-    def _shared(
-        self, content: PoolContent, use: PoolUse, exclusive: int
-    ) -> tuple[int, int, dict[int, dict[str, int]]]:
+    def _shared(self, content: PoolContent, use: PoolUse, exclusive: int) -> tuple[int, int, dict[int, dict[str, int]]]:
         allocated, consumed = exclusive, {}
         for device in use.shared:
             mask = content.bits.get(device, 0)
@@ -325,9 +318,7 @@ class Gatherer:
         return exclusive, allocated, consumed
 
 
-def resolve(
-    found: Sequence[tuple[resource.ResourceSlice, Reach | None]], gatherer: Gatherer
-) -> Pool | None:
+def resolve(found: Sequence[tuple[resource.ResourceSlice, Reach | None]], gatherer: Gatherer) -> Pool | None:
     """One pool from those of its slices that the node reaches.
 
     When the reached slices already are as many as announced they are accepted without looking at other nodes; so an old

@@ -42,7 +42,7 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
     rule: ClassVar[int] = 0
 
 
-class PoolObsolete(Reason):
+class PoolObsolete(Reason, frozen=True, kw_only=True):
     """A newer generation of the pool exists on other nodes."""
 
     rule = 1
@@ -50,7 +50,7 @@ class PoolObsolete(Reason):
     newest: int
 
 
-class PoolIncomplete(Reason):
+class PoolIncomplete(Reason, frozen=True, kw_only=True):
     """Not as many slices of the newest generation as the pool announces."""
 
     rule = 2
@@ -58,27 +58,27 @@ class PoolIncomplete(Reason):
     announced: int
 
 
-class PoolInvalid(Reason):
+class PoolInvalid(Reason, frozen=True, kw_only=True):
     """Slices of the pool contradict each other."""
 
     rule = 3
     reason: str
 
 
-class NotForNode(Reason):
+class NotForNode(Reason, frozen=True, kw_only=True):
     """The slice, or the device, is for other nodes."""
 
     rule = 4
 
 
-class FeatureOff(Reason):
+class FeatureOff(Reason, frozen=True, kw_only=True):
     """The device needs a feature that is off: its rule tells which (5, 6, 13, 18 or 21)."""
 
     gate: str
     needed_for: str
 
 
-class SelectorFalse(Reason):
+class SelectorFalse(Reason, frozen=True, kw_only=True):
     """A class selector (rule 7) or request selector (rule 8) is false; `owner` is `class NAME` or `claim NAME`."""
 
     source: str
@@ -86,7 +86,7 @@ class SelectorFalse(Reason):
     expression: str
 
 
-class SelectorFailed(Reason):
+class SelectorFailed(Reason, frozen=True, kw_only=True):
     """A selector or derived attribute cannot be compiled or evaluated on this device: fatal for the pod."""
 
     rule = 9
@@ -98,14 +98,14 @@ class SelectorFailed(Reason):
     name: str = ""
 
 
-class HeldExclusively(Reason):
+class HeldExclusively(Reason, frozen=True, kw_only=True):
     """An allocated claim holds the whole device."""
 
     rule = 10
     holders: tuple[str, ...]
 
 
-class TakenInThisCall(Reason):
+class TakenInThisCall(Reason, frozen=True, kw_only=True):
     """An earlier request, of this claim or of one before it, took the device."""
 
     rule = 11
@@ -113,14 +113,14 @@ class TakenInThisCall(Reason):
     request: str
 
 
-class AdminTwice(Reason):
+class AdminTwice(Reason, frozen=True, kw_only=True):
     """A request with adminAccess wants a device that its own claim took already."""
 
     rule = 12
     request: str
 
 
-class CountersShort(Reason):
+class CountersShort(Reason, frozen=True, kw_only=True):
     """A shared counter has less left than the device draws, or was overdrawn before (then `need` is 0)."""
 
     rule = 14
@@ -131,7 +131,7 @@ class CountersShort(Reason):
     holders: tuple[str, ...] = ()
 
 
-class TaintNotTolerated(Reason):
+class TaintNotTolerated(Reason, frozen=True, kw_only=True):
     """A NoSchedule or NoExecute taint that no toleration of the request matches."""
 
     rule = 15
@@ -140,7 +140,7 @@ class TaintNotTolerated(Reason):
     effect: str
 
 
-class AttributeMissing(Reason):
+class AttributeMissing(Reason, frozen=True, kw_only=True):
     """A constraint needs an attribute that the device does not have."""
 
     rule = 16
@@ -148,7 +148,7 @@ class AttributeMissing(Reason):
     attribute: str
 
 
-class AttributeTypeUnknown(Reason):
+class AttributeTypeUnknown(Reason, frozen=True, kw_only=True):
     """A constraint needs an attribute whose type it cannot compare."""
 
     rule = 16
@@ -156,7 +156,7 @@ class AttributeTypeUnknown(Reason):
     attribute: str
 
 
-class AttributeConflict(Reason):
+class AttributeConflict(Reason, frozen=True, kw_only=True):
     """The attribute does not go with the devices chosen before."""
 
     rule = 16
@@ -167,14 +167,14 @@ class AttributeConflict(Reason):
     others: tuple[str, ...]
 
 
-class CapacityUnknown(Reason):
+class CapacityUnknown(Reason, frozen=True, kw_only=True):
     """The request asks for a capacity that the device does not declare."""
 
     rule = 17
     name: str
 
 
-class CapacityPolicyViolated(Reason):
+class CapacityPolicyViolated(Reason, frozen=True, kw_only=True):
     """The amount, rounded by the policy, is not one that the policy allows."""
 
     rule = 17
@@ -182,7 +182,7 @@ class CapacityPolicyViolated(Reason):
     amount: str
 
 
-class CapacityShort(Reason):
+class CapacityShort(Reason, frozen=True, kw_only=True):
     """Less is left than needed (units of 10**-9)."""
 
     rule = 17
@@ -192,7 +192,7 @@ class CapacityShort(Reason):
     holders: tuple[str, ...] = ()
 
 
-class GroupsIncompatible(Reason):
+class GroupsIncompatible(Reason, frozen=True, kw_only=True):
     """Devices in use on the counter set share no compatibility group with this one."""
 
     rule = 18
@@ -201,13 +201,13 @@ class GroupsIncompatible(Reason):
     others: tuple[str, ...]
 
 
-class AllImpossible(Reason):
+class AllImpossible(Reason, frozen=True, kw_only=True):
     """`allocationMode: All` matches no device at all."""
 
     rule = 19
 
 
-class UsedInThisRequest(Reason):
+class UsedInThisRequest(Reason, frozen=True, kw_only=True):
     """A shareable device serves one request only once."""
 
     rule = 22

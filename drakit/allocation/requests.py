@@ -1,7 +1,7 @@
 """Claims compiled for the search: slots (requests) with variants (the request itself, or its alternatives).
 
-Compiling also does the validation of spec/allocator.md 1.3. What depends on devices (`allocationMode: All`) is decided per
-node, so a fault is kept with its place and raised when the validation pass of a node gets there.
+Compiling also does the validation of spec/allocator.md 1.3. What depends on devices (`allocationMode: All`) is decided
+per node, so a fault is kept with its place and raised when the validation pass of a node gets there.
 """
 
 from __future__ import annotations
@@ -278,7 +278,9 @@ class _Compiler:
         """Features that the request uses although they are off."""
         where = f"claim {plan.name}, request {request.name}"
         if request.first_available and not self._features.prioritized_list:
-            return _fault(plan, f"{where}: has subrequests, but the DRAPrioritizedList feature is disabled", request, path)
+            return _fault(
+                plan, f"{where}: has subrequests, but the DRAPrioritizedList feature is disabled", request, path
+            )
         asked: list[tuple[str, str, resource.ExactDeviceRequest | resource.DeviceSubRequest]] = []
         if request.exactly is not None:
             asked.append((where, f"{path}.exactly", request.exactly))

@@ -46,7 +46,8 @@ class Template:
             pool, index = problem.place(choice.device)
             entries[choice.variant.claim].append(_Entry(choice, pool, index, problem, features))
         self._entries = [
-            (tuple(found), merge_configuration(claim, chosen)) for claim, found in zip(plan.claims, entries, strict=True)
+            (tuple(found), merge_configuration(claim, chosen))
+            for claim, found in zip(plan.claims, entries, strict=True)
         ]
 
     def render(
@@ -93,8 +94,12 @@ class _Entry:
         self._device = device
         self._shared = consumption is not None
         self._plain = not (
-            consumption or variant.admin or variant.needs.tolerations or device.binding_conditions
-            or device.binding_failure_conditions or content.slices[content.slice_of[index]].spec.skip_node_operations
+            consumption
+            or variant.admin
+            or variant.needs.tolerations
+            or device.binding_conditions
+            or device.binding_failure_conditions
+            or content.slices[content.slice_of[index]].spec.skip_node_operations
         )
         slice_ = content.slices[content.slice_of[index]].spec
         self._per_device = bool(slice_.per_device_node_selection)
@@ -158,9 +163,11 @@ def merge_configuration(
                 several.append(variant.name)
             continue
         lists = by_class[variant.class_.metadata.name] = []
-        for config in variant.class_.spec.config:
-            lists.append([variant.name])
-            merged.append(("FromClass", lists[-1], config.opaque))
+        lists += [[variant.name] for _ in variant.class_.spec.config]
+        merged += [
+            ("FromClass", several, config.opaque)
+            for several, config in zip(lists, variant.class_.spec.config, strict=True)
+        ]
     for own in claim.claim.spec.devices.config:
         if not own.requests or not names.isdisjoint(own.requests):
             merged.append(("FromClaim", list(own.requests), own.opaque))

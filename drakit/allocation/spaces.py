@@ -1,10 +1,12 @@
-"""The pools of a node in search order, found incrementally: slices are indexed once and nodes with the same answers of
-all node selectors share their common part."""
+"""The pools of a node in search order, found incrementally.
+
+Slices are indexed once, and nodes with the same answers of all node selectors share their common part.
+"""
 
 from __future__ import annotations
 
 import bisect
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from drakit.allocation import nodes
 from drakit.allocation.errors import AllocationError
@@ -194,9 +196,7 @@ class Spaces:
         return Space(common, self._pools(own))
 
     def _supported(self, each: resource.ResourceSlice) -> bool:
-        return self._partitionable or not (
-            each.spec.per_device_node_selection is not None or each.spec.shared_counters
-        )
+        return self._partitionable or not (each.spec.per_device_node_selection is not None or each.spec.shared_counters)
 
     def _matching(self, name: str, labels: Mapping[str, str]) -> list[tuple[_Group, Reach | None]]:
         """The groups of shared slices that the node reaches; the first broken selector in slice order is raised."""
@@ -244,7 +244,7 @@ class _Group:
         self._selector = selector
         self._per_device = per_device
 
-    def reach(self, name: str, labels: Mapping[str, str]) -> Reach | None | bool:
+    def reach(self, name: str, labels: Mapping[str, str]) -> Reach | Literal[False] | None:
         """False when the node does not reach the slices, else which devices it reaches (None for all)."""
         if self._per_device is not None:
             return self._per_device.reach(name, labels)
@@ -303,7 +303,7 @@ class _PerDevice:
             elif device.node_selector is not None:
                 self._selecting.append((index, device))
 
-    def reach(self, name: str, labels: Mapping[str, str]) -> Reach | bool:
+    def reach(self, name: str, labels: Mapping[str, str]) -> Reach | Literal[False]:
         mask = self._everywhere | self._by_name.get(name, 0)
         failing: dict[int, str] = {}
         for index, device in self._selecting:

@@ -53,9 +53,7 @@ def rule_selects(rule: resource.DeviceTaintRule, driver: str, pool: str, device:
     )
 
 
-def apply_rules(
-    slice_: resource.ResourceSlice, rules: Sequence[resource.DeviceTaintRule]
-) -> resource.ResourceSlice:
+def apply_rules(slice_: resource.ResourceSlice, rules: Sequence[resource.DeviceTaintRule]) -> resource.ResourceSlice:
     """The slice with the taints of all matching rules appended to its devices; itself when no rule matches."""
     driver, pool = slice_.spec.driver, slice_.spec.pool.name
     near = [rule for rule in rules if rule_selects_pool(rule, driver, pool)]

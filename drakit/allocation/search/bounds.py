@@ -1,16 +1,18 @@
 """Give up when the devices that are left cannot suffice.
 
-Proof. Let a place in the search need `n` more devices for its variant, with later slots behind it. Choices only ever add to
-`used`, narrow the values of match constraints, and extend those of distinct ones. So in every completion:
+Proof. Let a place in the search need `n` more devices for its variant, with later slots behind it. Choices only ever
+add to `used`, narrow the values of match constraints, and extend those of distinct ones. So in every completion:
 
-1. The rest of the variant comes from devices that are possible for it, free now, behind `start`, and whose values go with
-   the constraints as they are now. Fewer than `n` of them: no completion.
-2. The same holds for each later slot with at least one of its variants, without the start. No variant with enough: none.
-3. Devices that are not shareable serve one slot only. Let `M` be a set of devices without shareable ones. The slots all of
-   whose devices lie in `M` need distinct devices of it; more needed than free in `M`: no completion (Hall's condition).
+1. The rest of the variant comes from devices that are possible for it, free now, behind `start`, and whose values go
+   with the constraints as they are now. Fewer than `n` of them: no completion.
+2. The same holds for each later slot with at least one of its variants, without the start. No variant with enough:
+   none.
+3. Devices that are not shareable serve one slot only. Let `M` be a set of devices without shareable ones. The slots all
+   of whose devices lie in `M` need distinct devices of it; more needed than free in `M`: no completion (Hall's
+   condition).
 4. A value of a match constraint is dead when some slot that is bound to the constraint, whichever variant it takes, has
-   fewer devices with this value than it needs, even with nothing used. A device that has only dead values is in no complete
-   allocation, so it is not possible for the bound variants.
+   fewer devices with this value than it needs, even with nothing used. A device that has only dead values is in no
+   complete allocation, so it is not possible for the bound variants.
 
 Nothing is given up before `safe_from`: a subtree that could meet a fatal error must be searched.
 """

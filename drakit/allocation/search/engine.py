@@ -1,7 +1,8 @@
 """The search as it runs: the reference's order on an explicit stack, with a budget and prunings.
 
-Most searches end within a few steps, so it starts lazily: devices are looked at when the search gets to them and nothing
-is pruned. Only after `patience` steps all selectors are evaluated and the prunings that are switched on begin to work.
+Most searches end within a few steps, so it starts lazily: devices are looked at when the search gets to them and
+nothing is pruned. Only after `patience` steps all selectors are evaluated and the prunings that are switched on begin
+to work.
 """
 
 from __future__ import annotations
@@ -54,6 +55,10 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 10.0
 
 
+_PRUNINGS: Final = Prunings()
+_BUDGET: Final = Budget()
+
+
 class _Pick:
     """A place in the search where one device of a variant is chosen."""
 
@@ -84,9 +89,7 @@ _EXCEEDED: Final = None
 """Results of a subtree: no allocation, or none because the claim would get more results than it can hold."""
 
 
-def solve(
-    problem: Problem, prunings: Prunings = Prunings(), budget: Budget = Budget()
-) -> list[Choice] | Failure | None:
+def solve(problem: Problem, prunings: Prunings = _PRUNINGS, budget: Budget = _BUDGET) -> list[Choice] | Failure | None:
     """The first allocation in search order, the first fatal error if it comes before, or None.
 
     Raises:

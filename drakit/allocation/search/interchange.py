@@ -1,15 +1,16 @@
 """Skip a device that is equivalent to one that failed in the same place of the search.
 
-Proof. Call two devices equivalent when every variant accepts both, refuses both, or fails on both; when they have the same
-values for every constraint; belong to the same All requests; draw the same amounts of the same binding counters with the
-same compatibility groups (counters that cannot run out do not matter, see `Overview`); and when both are dedicated, or both
-shareable with the same capacities, the same consumption and untouched in this call. Exchanging them everywhere is then a
-symmetry of the problem at a state in which both are free.
+Proof. Call two devices equivalent when every variant accepts both, refuses both, or fails on both; when they have the
+same values for every constraint; belong to the same All requests; draw the same amounts of the same binding counters
+with the same compatibility groups (counters that cannot run out do not matter, see `Overview`); and when both are
+dedicated, or both shareable with the same capacities, the same consumption and untouched in this call. Exchanging them
+everywhere is then a symmetry of the problem at a state in which both are free.
 
-Let `d` have failed in a place and `e`, behind it, be equivalent and free. Suppose `e` led to an allocation. In it the rest of
-the request uses devices behind `e`, hence behind `d`, and `d` only serves later slots, if any. Exchange `d` and `e`: the
-request now uses `d` and the same others, in ascending order; later slots use `e` where they used `d`. That is an allocation
-below `d`, which the search would have found. The same exchange maps a fatal error below `e` to one below `d`. So `e` fails too.
+Let `d` have failed in a place and `e`, behind it, be equivalent and free. Suppose `e` led to an allocation. In it the
+rest of the request uses devices behind `e`, hence behind `d`, and `d` only serves later slots, if any. Exchange `d` and
+`e`: the request now uses `d` and the same others, in ascending order; later slots use `e` where they used `d`. That is
+an allocation below `d`, which the search would have found. The same exchange maps a fatal error below `e` to one below
+`d`. So `e` fails too.
 """
 
 from __future__ import annotations

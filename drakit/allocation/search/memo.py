@@ -1,12 +1,12 @@
 """Give up in a state that is equivalent to one that failed before.
 
-Proof. What lies below a place in the search is a function of: the variant, how many devices it has and where it goes on; of
-the used devices, those that the rest of the search can look at; the values of the constraints that the rest is bound to; what
-is left of the binding counters, the possible groups, and what was taken of shareable devices; and how many results the claim
-has (for the limit). The key holds exactly these. Two refinements make more states equal:
+Proof. What lies below a place in the search is a function of: the variant, how many devices it has and where it goes
+on; of the used devices, those that the rest of the search can look at; the values of the constraints that the rest is
+bound to; what is left of the binding counters, the possible groups, and what was taken of shareable devices; and how
+many results the claim has (for the limit). The key holds exactly these. Two refinements make more states equal:
 
-- Equivalent devices (see `interchange`) may be exchanged, so only their number counts. While a request is under way, position
-  matters too: devices from `start` on are kept one by one, those before it are counted.
+- Equivalent devices (see `interchange`) may be exchanged, so only their number counts. While a request is under way,
+  position matters too: devices from `start` on are kept one by one, those before it are counted.
 - Devices that no variant of this or a later slot can look at are left out.
 
 So a place with the key of a failed one fails as well, and would have met the same errors.

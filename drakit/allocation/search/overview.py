@@ -1,7 +1,7 @@
 """Everything about a problem that the prunings need, with all selectors evaluated.
 
-An error on a device is not raised here. Prunings that look ahead could hide an error that the plain search would have met;
-so each part of the search tells from which slot on it cannot meet any (`safe_from`).
+An error on a device is not raised here. Prunings that look ahead could hide an error that the plain search would have
+met; so each part of the search tells from which slot on it cannot meet any (`safe_from`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One plan on the pools of one node: which devices can serve what, computed when the search asks.
 
-Devices of all pools are numbered in search order; `1 << number` is a device's bit. Errors that the search would meet on a
-device are values until it gets there.
+Devices of all pools are numbered in search order; `1 << number` is a device's bit. Errors that the search would meet on
+a device are values until it gets there.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Choice(NamedTuple):
 class Failure(NamedTuple):
     """A fatal error that the search met, with numbers in place of names, so that nodes can share it.
 
-    `selector` is set for selector errors, `node_selector` is the message of a broken node selector; with neither, a device
-    of an All request violates a constraint.
+    `selector` is set for selector errors, `node_selector` is the message of a broken node selector; with neither, a
+    device of an All request violates a constraint.
     """
 
     variant: Variant
@@ -177,13 +177,14 @@ class Problem:
     ) -> Iterator[tuple[int, bool]]:
         """Devices from `start` on that could serve the variant, in order; True for one on which it fails.
 
-        With the values of the constraints at this place, devices that a match constraint would refuse anyway are left out.
+        With the values of the constraints at this place, devices that a match constraint would refuse anyway are left
+        out.
         """
-        narrowed = []
-        if values is not None:
-            for constraint in variant.constraints:
-                if not constraint.distinct and values[constraint.number] != UNSET:
-                    narrowed.append((constraint, values[constraint.number]))
+        narrowed = [
+            (constraint, values[constraint.number])
+            for constraint in (variant.constraints if values is not None else ())
+            if values is not None and not constraint.distinct and values[constraint.number] != UNSET
+        ]
         offsets = self.offsets
         first = bisect.bisect_right(offsets, start) - 1 if start else 0
         for pool in range(first, len(offsets)):
@@ -255,7 +256,10 @@ class Problem:
         return found
 
     def value(self, constraint: Constraint, variant: Variant, device: DeviceContent) -> int:
-        """The device's values for a constraint as a mask over this problem's values: 0 none, `FIRST_ONLY`, else bits."""
+        """The device's values for a constraint as a mask over this problem's values.
+
+        0 when it has none, `FIRST_ONLY` when they cannot be compared.
+        """
         needs = variant.needs if variant.needs.selectors.derived else None
         key = (constraint.attribute, constraint.distinct, needs, device)
         found = self._values.get(key)

@@ -1,7 +1,7 @@
 """The plain search: what upstream does, step by step, as a few recursive functions. It defines the right answer.
 
-Requests in order; devices of a request in order, combinations and not permutations; full chronological backtracking over
-devices, alternatives, requests and claims; the first complete allocation wins (spec/allocator.md 1.4, 1.5).
+Requests in order; devices of a request in order, combinations and not permutations; full chronological backtracking
+over devices, alternatives, requests and claims; the first complete allocation wins (spec/allocator.md 1.4, 1.5).
 """
 
 from __future__ import annotations

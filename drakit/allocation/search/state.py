@@ -1,7 +1,7 @@
 """What the search has chosen so far, and the checks that depend on it; every change can be undone exactly.
 
-Upstream forgets to undo counters and narrowed constraint sets in places (spec/allocator.md 1.18 A, B, C, F); here undoing
-restores the values from before.
+Upstream forgets to undo counters and narrowed constraint sets in places (spec/allocator.md 1.18 A, B, C, F); here
+undoing restores the values from before.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from drakit.allocation.capacity import Consumption
     from drakit.allocation.compatibility import Groups
     from drakit.allocation.contents import DeviceContent
-    from drakit.allocation.requests import Constraint, Variant
+    from drakit.allocation.requests import Variant
     from drakit.allocation.search.problem import Problem
 
 __all__ = ["CONSTRAINT", "REFUSED", "State"]
