@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from drakit.cel.checker import Declared, check
+from drakit.cel.cost import estimate
 from drakit.cel.errors import CompileError, EvaluationError, render
 from drakit.cel.exact import Builder
 from drakit.cel.folding import Constants, fold
@@ -39,7 +40,7 @@ class Program:
     def __init__(self, environment: Environment, expression: str, root: Node, constants: Constants) -> None:
         self.expression = expression
         self.output_type = str(root.type)
-        self.cost = 0
+        self.cost = estimate(root, list_costs=environment.list_costs)[1]
         self._environment = environment
         self._root = root
         self._constants = constants
@@ -101,6 +102,7 @@ class Environment:
         self.functions = table.functions
         self.macros = table.macros
         self.attribute_type = table.attribute
+        self.list_costs = table.list_costs
         types: Mapping[str, Type] = {"device": DEVICE} if variables is None else dict.fromkeys(variables, DYN)
         self.variables = types
         self._dialect = table

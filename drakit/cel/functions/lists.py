@@ -72,7 +72,8 @@ def _sort(values: Any) -> Any:
 
 def _sort_by_keys(values: Any, keys: Any) -> Any:
     if not is_list(values):
-        raise no_overload("sort" if values is keys else "@sortByAssociatedKeys")
+        terse = values.__class__ in (str, Duration, Timestamp)
+        raise no_overload("" if terse else "sort" if values is keys else "@sortByAssociatedKeys")
     if len(values) != len(keys):
         raise EvaluationError(
             "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, but got "
