@@ -21,8 +21,10 @@ from drakit._proto import (
     pluginregistration_pb2,
     pluginregistration_pb2_grpc,
 )
+from drakit.clock import SYSTEM, Clock
 from drakit.simulator.apiserver import FakeAPIServer
-from drakit.simulator.kubelet import FakeKubelet, Plugins, Timers
+from drakit.simulator.clock import ManualClock
+from drakit.simulator.kubelet import RECORDED, FakeKubelet, Plugins, Timers
 from drakit.simulator.runtime import Runtime
 
 FAST = Timers(
@@ -237,17 +239,20 @@ def eventually() -> Callable[[Callable[[], object]], Awaitable[None]]:
 class World:
     """An API server, a kubelet with a runtime, and pods that are placed by hand."""
 
-    def __init__(self, server: FakeAPIServer, client: kube.Client, root: Path) -> None:
-        self.server, self.client, self.root = server, client, root
+    def __init__(
+        self,
+        server: FakeAPIServer,
+        client: kube.Client,
+        root: Path,
+        timers: Timers = FAST,
+        clock: Clock = SYSTEM,
+    ) -> None:
+        self.server, self.client, self.root, self.timers, self.clock = server, client, root, timers, clock
         self.cdi = root / "cdi"
         self.cdi.mkdir()
-        self.runtime = Runtime((self.cdi,), root / "run")
-        self.kubelet = self.new_kubelet()
+        self.runtime = Runtime((self.cdi,), root / "run", clock=clock)
+        self.kubelet = FakeKubelet(client, self.runtime, node="n1", root=root / "k", timers=timers, clock=clock, seed=3)
         self.scripted: list[ScriptedPlugin] = []
-
-    def new_kubelet(self, **overrides: Any) -> FakeKubelet:
-        timers = msgspec.structs.replace(FAST, **overrides)
-        return FakeKubelet(self.client, self.runtime, node="n1", root=self.root / "k", timers=timers, seed=3)
 
     async def plugin(self, driver: str = "gpu.example.com", name: str = "") -> ScriptedPlugin:
         self.kubelet.registry.mkdir(parents=True, exist_ok=True)
@@ -325,6 +330,17 @@ class World:
         )
         (self.cdi / f"{uid}.json").write_bytes(cdi.encode(spec))
 
+    def publish(self, name: str, node: str) -> None:
+        pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+        self.server.create(
+            {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "ResourceSlice",
+                "metadata": {"name": name},
+                "spec": {"driver": "gpu.example.com", "nodeName": node, "pool": pool},
+            }
+        )
+
     def stored_pod(self, name: str) -> dict[str, Any] | None:
         return self.server.get("pods", name, "default")
 
@@ -336,14 +352,29 @@ class World:
         return [event["message"] for event in self.server.list("events") if event["reason"] == reason]
 
 
-@pytest.fixture
-async def world(short_path: Path) -> AsyncIterator[World]:
-    async with FakeAPIServer() as server:
-        environment = server.service_account(short_path / "sa", name="kubelet")
-        async with kube.Client(kube.in_cluster(short_path / "sa", environment)) as client:
-            world = World(server, client, short_path)
+@contextlib.asynccontextmanager
+async def new_world(root: Path, timers: Timers, clock: Clock) -> AsyncIterator[World]:
+    async with FakeAPIServer(clock=clock) as server:
+        environment = server.service_account(root / "sa", name="kubelet")
+        async with kube.Client(kube.in_cluster(root / "sa", environment)) as client:
+            world = World(server, client, root, timers, clock)
             yield world
             await world.kubelet.stop()
             await world.runtime.close()
             for plugin in world.scripted:
                 await plugin.stop()
+
+
+@pytest.fixture
+async def world(short_path: Path) -> AsyncIterator[World]:
+    async with new_world(short_path, FAST, SYSTEM) as world:
+        yield world
+
+
+@pytest.fixture
+async def manual_world(short_path: Path) -> AsyncIterator[tuple[World, ManualClock]]:
+    """A world with the recorded timers, whose time stands still until the test moves it."""
+    clock = ManualClock()
+    async with new_world(short_path, RECORDED, clock) as world:
+        clock.idle_when(lambda: world.server.is_idle)
+        yield world, clock

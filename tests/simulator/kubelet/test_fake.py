@@ -241,22 +241,8 @@ async def test_init_containers_run_first_and_see_the_devices_21(world: Any, even
 
 
 async def test_slices_of_the_node_are_wiped_at_start_r31(world: Any, eventually: Any) -> None:
-    def publish(name: str, node: str) -> None:
-        world.server.create(
-            {
-                "apiVersion": "resource.k8s.io/v1",
-                "kind": "ResourceSlice",
-                "metadata": {"name": name},
-                "spec": {
-                    "driver": DRIVER,
-                    "nodeName": node,
-                    "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
-                },
-            }
-        )
-
-    publish("own", "n1")
-    publish("other", "n2")
+    world.publish("own", "n1")
+    world.publish("other", "n2")
     await world.kubelet.start()
     await eventually(lambda: len(world.server.list("resourceslices")) == 1)
     assert [item["metadata"]["name"] for item in world.server.list("resourceslices")] == ["other"]
