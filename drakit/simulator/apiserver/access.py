@@ -13,7 +13,7 @@ import msgspec
 
 from drakit.simulator.apiserver.tls import Authority
 
-__all__ = ["ADMIN", "Access", "User", "service_account_user"]
+__all__ = ["ADMIN", "NODE_NAME", "Access", "User", "service_account_user"]
 
 
 class User(msgspec.Struct, frozen=True):
@@ -24,13 +24,15 @@ class User(msgspec.Struct, frozen=True):
     extra: dict[str, tuple[str, ...]] = {}
 
 
+NODE_NAME = "authentication.kubernetes.io/node-name"
+"""The extra of a user whose token is bound to a node."""
 ADMIN = User("kubernetes-admin", ("system:masters", "system:authenticated"))
 
 
 def service_account_user(namespace: str, name: str, node: str = "") -> User:
     """The user of a service account; `node` binds its token to a node, as those of pods are."""
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
-    extra: dict[str, tuple[str, ...]] = {"authentication.kubernetes.io/node-name": (node,)} if node else {}
+    extra: dict[str, tuple[str, ...]] = {NODE_NAME: (node,)} if node else {}
     return User(f"system:serviceaccount:{namespace}:{name}", groups, extra)
 
 

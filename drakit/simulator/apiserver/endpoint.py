@@ -9,9 +9,10 @@ import msgspec
 from aiohttp import web
 from multidict import CIMultiDict
 
+from drakit import admission
 from drakit.clock import Clock
 from drakit.simulator.apiserver import discovery, openapi, tables
-from drakit.simulator.apiserver.access import Access, User, service_account_user
+from drakit.simulator.apiserver.access import NODE_NAME, Access, User, service_account_user
 from drakit.simulator.apiserver.answers import Answer
 from drakit.simulator.apiserver.errors import (
     Refused,
@@ -151,6 +152,7 @@ class Endpoint:
             target.version,
             user.name,
             user.groups,
+            node="".join(user.extra.get(NODE_NAME, ())),
             dry_run="dryRun" in request.query,
         )
         if self.authorizer is not None and not self.authorizer(call):
@@ -202,13 +204,13 @@ class Endpoint:
         body = await self._body(request)
         match call.verb:
             case "create":
-                return self._show_outcome(target, self._create(target, body, request), form, request)
+                return self._show_outcome(target, self._create(target, body, request, call), form, request)
             case "update":
-                options = WriteOptions.parse(request.query, _agent(request), "UpdateOptions")
+                options = self._write_options(request, call, "UpdateOptions")
                 outcome = self._objects.update(target, _json(body, request), options)
                 return self._show_outcome(target, outcome, form, request)
             case "patch":
-                return self._show_outcome(target, self._patch(target, body, request), form, request)
+                return self._show_outcome(target, self._patch(target, body, request, call), form, request)
             case "delete":
                 return self._delete(target, body, form, request)
             case _:
@@ -237,8 +239,23 @@ class Endpoint:
             message = "Request entity too large: limit is 3145728"
             raise Refused(413, "RequestEntityTooLarge", message, details={}) from None
 
-    def _create(self, target: Target, body: bytes, request: web.BaseRequest) -> Outcome:
-        options = WriteOptions.parse(request.query, _agent(request), "CreateOptions")
+    def _write_options(self, request: web.BaseRequest, call: Call, kind: str) -> WriteOptions:
+        options = WriteOptions.parse(request.query, request.headers.get("User-Agent", ""), kind)
+        if self.authorizer is None:
+            return options
+        authorizer = self.authorizer
+
+        def allows(verb: str, resource: str, name: str) -> bool:
+            plural, _, subresource = resource.partition("/")
+            return authorizer(
+                msgspec.structs.replace(call, verb=verb, resource=plural, subresource=subresource, name=name)
+            )
+
+        user = admission.User(name=call.user, allows=allows, node=call.node)
+        return msgspec.structs.replace(options, user=user)
+
+    def _create(self, target: Target, body: bytes, request: web.BaseRequest, call: Call) -> Outcome:
+        options = self._write_options(request, call, "CreateOptions")
         body = _json(body, request)
         if target.subresource == "binding":
             return self._objects.bind(target, body, options)
@@ -264,11 +281,11 @@ class Endpoint:
         }
         return Outcome(Record(account.key, account.revision, review), 201)
 
-    def _patch(self, target: Target, body: bytes, request: web.BaseRequest) -> Outcome:
+    def _patch(self, target: Target, body: bytes, request: web.BaseRequest, call: Call) -> Outcome:
         kind = _PATCHES.get(media_type(request.headers.get("Content-Type", "")))
         if kind is None:
             raise unsupported_media_type(patch=True)
-        options = WriteOptions.parse(request.query, _agent(request), "PatchOptions")
+        options = self._write_options(request, call, "PatchOptions")
         if kind == "apply":
             if not request.query.get("fieldManager"):
                 raise invalid_options(
@@ -480,10 +497,6 @@ def _abort(request: web.BaseRequest) -> web.StreamResponse:
     if request.transport is not None:
         request.transport.abort()
     return web.Response(status=500)
-
-
-def _agent(request: web.BaseRequest) -> str:
-    return request.headers.get("User-Agent", "")
 
 
 def _json(body: bytes, request: web.BaseRequest) -> bytes:

@@ -95,9 +95,9 @@ def forbidden(kind: Kind, name: str, why: str) -> Refused:
 
 
 def invalid(group: str, kind: str, name: str, causes: Iterable[tuple[str, str, str]]) -> Refused:
-    """422 with causes (reason, field, message)."""
+    """422 with causes (reason, field, message); the message tells each text once."""
     listed = list(causes)
-    texts = [f"{field}: {message}" for _, field, message in listed]
+    texts = list(dict.fromkeys(f"{field}: {message}" for _, field, message in listed))
     text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     subject = f"{kind}.{group}" if group else kind
     details: dict[str, Any] = {"name": name} if name else {}

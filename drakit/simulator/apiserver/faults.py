@@ -27,7 +27,11 @@ _REASONS = {
 
 
 class Call(msgspec.Struct, frozen=True):
-    """One request as authorization would see it; `resource` is the plural name, `status` 0 when it was not answered."""
+    """One request as authorization sees it.
+
+    `resource` is the plural name, `node` the node that the user's token is bound to, `status` 0 when it was not
+    answered.
+    """
 
     verb: str
     resource: str
@@ -39,6 +43,7 @@ class Call(msgspec.Struct, frozen=True):
     user: str = ""
     groups: tuple[str, ...] = ()
     status: int = 0
+    node: str = ""
     dry_run: bool = False
 
 

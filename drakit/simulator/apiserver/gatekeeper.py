@@ -14,14 +14,15 @@ from drakit.simulator.apiserver.resources import RESOURCE, Kind
 __all__ = ["Circumstances", "Gatekeeper", "Verdict", "decode"]
 
 
-_READY = False
-"""Whether drakit.admission is complete; until then its kinds are only checked for their identity."""
-
-
 class Circumstances(msgspec.Struct, frozen=True):
-    """What the server knows beside the body: labels of the namespace, its time, the suffix of a generated name."""
+    """What the server knows beside the body.
+
+    Labels of the namespace, its time, the suffix of a generated name; the user where not everybody may do everything.
+    """
 
     field_validation: str = ""
+    dry_run: bool = False
+    user: admission.User | None = None
     namespace_labels: Mapping[str, str] | None = None
     now: str = ""
     suffix: str = "aaaaa"
@@ -47,7 +48,7 @@ class Gatekeeper:
         self, verb: str, target: Target, body: bytes, stored: dict[str, Any] | None, circumstances: Circumstances
     ) -> Verdict:
         """Decode, default, prune and validate `body` against the `stored` object, if there is one."""
-        if target.kind.group == RESOURCE and _READY:
+        if target.kind.group == RESOURCE:
             return self._ask_admission(verb, target, body, stored, circumstances)
         try:
             return Verdict(plain.admit(target, decode(target.kind, body), stored))
@@ -70,30 +71,30 @@ class Gatekeeper:
             namespace_labels=circumstances.namespace_labels,
             now=circumstances.now,
             suffix=circumstances.suffix,
+            user=circumstances.user,
+            dry_run=circumstances.dry_run,
         )
         answer = admission.admit(request, self.version, self.gates)
         if answer.allowed:
             return Verdict(answer.stored, None, answer.warnings)
-        refusal = _refusal(target, answer)
-        refusal.warnings = answer.warnings
-        return Verdict(None, refusal, answer.warnings)
+        return Verdict(None, _refusal(target, answer), answer.warnings)
 
     def convert(self, kind: Kind, obj: dict[str, Any], version: str) -> dict[str, Any]:
         """A stored object in the form of `version`."""
-        if kind.group == RESOURCE and _READY:
+        if kind.group == RESOURCE:
             return admission.convert(obj, version)
         return {**obj, "apiVersion": kind.api_version(version)}
 
 
 def _refusal(target: Target, answer: admission.Answer) -> Refused:
     if not answer.causes:
-        return Refused(answer.status, answer.reason, answer.message)
-    name = target.name or _named(answer.message)
-    causes = [(cause.reason, cause.field, cause.message) for cause in answer.causes]
-    refusal = invalid(target.kind.group, target.kind.kind, name, causes)
-    refusal.status = answer.status
-    if answer.message:
-        refusal.message = answer.message
+        refusal = Refused(answer.status, answer.reason, answer.message)
+    else:
+        name = target.name or _named(answer.message)
+        causes = [(cause.reason, cause.field, cause.message) for cause in answer.causes]
+        refusal = invalid(target.kind.group, target.kind.kind, name, causes)
+        refusal.status = answer.status
+    refusal.warnings = answer.warnings
     return refusal
 
 

@@ -25,7 +25,7 @@ from drakit.simulator.apiserver.gatekeeper import Circumstances, Gatekeeper, Ver
 from drakit.simulator.apiserver.options import DeleteOptions, WriteOptions
 from drakit.simulator.apiserver.paths import Target
 from drakit.simulator.apiserver.plain import check_identity
-from drakit.simulator.apiserver.resources import NAMESPACES, Kind, Registry
+from drakit.simulator.apiserver.resources import NAMESPACES, RESOURCE, Kind, Registry
 from drakit.simulator.apiserver.shapes import Shape
 from drakit.simulator.apiserver.storage import Key, Record, Storage
 
@@ -153,7 +153,14 @@ class Objects:
         if target.namespace:
             namespace = self.storage.get(NAMESPACES, ("", target.namespace))
             labels = (namespace.metadata.get("labels") or {}) if namespace is not None else None
-        circumstances = Circumstances(options.field_validation, labels, timestamp(self._now()), suffix)
+        circumstances = Circumstances(
+            field_validation=options.field_validation,
+            dry_run=options.dry_run,
+            user=options.user,
+            namespace_labels=labels,
+            now=timestamp(self._now()),
+            suffix=suffix,
+        )
         return self.gatekeeper.ask(verb, target, body, stored, circumstances)
 
     def _check_namespace(self, target: Target, sent: _SentMeta) -> None:
@@ -222,13 +229,18 @@ class Objects:
                 return self.create(target, body, options)
             raise not_found(target.kind, target.name or "")
         verdict = self._ask("update", target, body, existing.object, options=options)
-        _raise_undecodable(verdict)
+        if verdict.refusal is not None and verdict.refusal.status in {400, 404}:
+            raise verdict.refusal
         self._check_preconditions(target, existing, sent)
         return self._replace(target, existing, _admitted(verdict), options, verdict.warnings)
 
     def _check_preconditions(self, target: Target, existing: Record, sent: _SentMeta) -> None:
         name = target.name or ""
-        if sent.resource_version and sent.resource_version != existing.metadata["resourceVersion"]:
+        if (
+            sent.resource_version
+            and sent.resource_version.strip("0")
+            and sent.resource_version != existing.metadata["resourceVersion"]
+        ):
             if not sent.resource_version.isdecimal():
                 value = sent.resource_version
                 raise internal(
@@ -266,7 +278,10 @@ class Objects:
         system = ("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp")
         kept = ("deletionTimestamp", "deletionGracePeriodSeconds")
         metadata = {field: old[field] for field in (*system, *kept) if field in old}
-        if target.kind.has_generation and target.subresource is None and _spec(obj) != _spec(existing.object):
+        if target.kind.group == RESOURCE:
+            if "generation" in obj["metadata"]:
+                metadata["generation"] = obj["metadata"]["generation"]
+        elif target.kind.has_generation and target.subresource is None and _spec(obj) != _spec(existing.object):
             metadata["generation"] = old.get("generation", 1) + 1
         metadata.update(_kept_metadata(obj["metadata"]))
         return metadata

@@ -60,12 +60,12 @@ def answer(registry: Registry, path: str, if_none_match: str) -> Answer:
 
 
 def _documents(registry: Registry) -> dict[str, bytes]:
-    return _documents_of(registry.version)
+    return _documents_of(registry.version, registry.gates)
 
 
 @functools.cache
-def _documents_of(minor: str) -> dict[str, bytes]:
-    registry = Registry(minor)
+def _documents_of(minor: str, gates: frozenset[str]) -> dict[str, bytes]:
+    registry = Registry(minor, gates)
     return {
         f"apis/{group}/{version}" if group else f"api/{version}": msgspec.json.encode(
             document(registry, group, version)

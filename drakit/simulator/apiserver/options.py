@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from drakit import admission
 from drakit.simulator.apiserver.errors import bad_request, invalid, invalid_options
 
 __all__ = ["DeleteOptions", "ListOptions", "WriteOptions", "truth"]
@@ -26,13 +27,18 @@ def _dry_run(values: list[str], kind: str) -> bool:
 
 
 class WriteOptions(msgspec.Struct, frozen=True):
-    """Options of create, update and patch. `owners` is set by an apply, which decides managedFields itself."""
+    """Options of create, update and patch.
+
+    `owners` is set by an apply, which decides managedFields itself; `user` where an authorizer decides who may change
+    which part of a claim's status.
+    """
 
     dry_run: bool = False
     manager: str = "unknown"
     field_validation: str = ""
     force: bool = False
     owners: list[dict[str, Any]] | None = None
+    user: admission.User | None = None
 
     @classmethod
     def parse(cls, query: Mapping[str, str], user_agent: str, kind: str) -> "WriteOptions":

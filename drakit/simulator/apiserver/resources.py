@@ -1,10 +1,11 @@
 """The kinds that the fake API server serves, and since which Kubernetes version it serves them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 import msgspec
 
+from drakit import admission
 from drakit.api import fields
 
 __all__ = ["ALL", "CORE", "NAMESPACES", "NODES", "PODS", "RESOURCE", "Kind", "Registry"]
@@ -163,6 +164,13 @@ ALL: Final = (
 )
 
 
+def _gate(kind: Kind, version: str) -> str:
+    """The feature gate without which a kind is not served."""
+    if kind.kind == "DeviceTaintRule":
+        return "DRADeviceTaintRules" if _minor(version) >= (1, 35) else "DRADeviceTaints"
+    return "DRAResourcePoolStatus" if kind.kind == "ResourcePoolStatusRequest" else ""
+
+
 def _minor(version: str) -> tuple[int, int]:
     major, minor = version.split(".")[:2]
     return int(major), int(minor)
@@ -171,15 +179,16 @@ def _minor(version: str) -> tuple[int, int]:
 class Registry:
     """The kinds and versions that a cluster of one Kubernetes version serves."""
 
-    def __init__(self, version: str, kinds: Iterable[Kind] = ALL) -> None:
-        """Keep what `version` ("1.37") serves of `kinds`."""
+    def __init__(self, version: str, gates: Collection[str] | None = None, kinds: Iterable[Kind] = ALL) -> None:
+        """Keep what `version` ("1.37") serves of `kinds` with the feature `gates` (None: its defaults)."""
         self.version = version
+        self.gates = admission.profile(version) if gates is None else frozenset(gates)
         self._by_path: dict[tuple[str, str, str], Kind] = {}
         self._groups: dict[str, list[str]] = {}
         self.kinds: list[Kind] = []
         for kind in kinds:
             served = [name for name, since in kind.versions.items() if _minor(since) <= _minor(version)]
-            if not served:
+            if not served or _gate(kind, version) not in {*self.gates, ""}:
                 continue
             self.kinds.append(kind)
             for name in served:

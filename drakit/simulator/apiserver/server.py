@@ -87,7 +87,7 @@ class FakeAPIServer:
 
             self._authority = Authority()
         self.access = Access(self._authority)
-        self.registry = Registry(version)
+        self.registry = Registry(version, gates)
         self._objects = Objects(
             self.storage,
             self.registry,

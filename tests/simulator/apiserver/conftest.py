@@ -17,6 +17,7 @@ import aiohttp
 import pytest
 from yarl import URL
 
+from drakit import admission
 from drakit.simulator.apiserver import FakeAPIServer
 from drakit.simulator.apiserver.resources import Kind
 from drakit.simulator.clock import ManualClock
@@ -308,13 +309,13 @@ async def replay(session: aiohttp.ClientSession) -> AsyncIterator[Replay]:
         clock=clock,
         authorizer=lambda call: call.user != "rec-user-none",
         future_wait=0,
-        namespaces=("default", "rec", "kt19", "kt-others"),
+        namespaces=("default", "rec", "kt19", "kt20"),
     ) as server:
         seed(server)
         yield Replay(server, Http(server, session), clock)
 
 
-ALL_GATES = None
+ALL_GATES = admission.profile("1.36", all_gates=True)
 
 
 def seed(server: FakeAPIServer) -> None:
@@ -337,11 +338,15 @@ def seed(server: FakeAPIServer) -> None:
         for item in body.get("items") or []:
             add(found, plural, item)
         for row in body.get("rows") or []:
-            metadata = (row.get("object") or {}).get("metadata") or {"name": row["cells"][0], "resourceVersion": "5000"}
+            metadata = (row.get("object") or {}).get("metadata") or {
+                "name": row["cells"][0],
+                "resourceVersion": "5000",
+                "creationTimestamp": "2026-11-29T13:07:55Z",
+            }
             add(found, plural, {"metadata": metadata, **_spec_of_row(plural, row["cells"])})
     for number in range(13):
         name, revision = f"other-{number:02}", str(4000 + number)
-        metadata = {"name": name, "namespace": "kt-others", "resourceVersion": revision, "uid": name}
+        metadata = {"name": name, "namespace": "kt20", "resourceVersion": revision, "uid": name}
         add(found, "resourceclaims", {"metadata": metadata, "spec": {"devices": {}}, "status": {}})
     for number in range(2):
         metadata = {"name": f"rec-z{number}", "namespace": "rec", "resourceVersion": f"410{number}", "uid": "z"}

@@ -8,6 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from drakit import admission
 from drakit.simulator.apiserver import FakeAPIServer
 from drakit.simulator.apiserver.resources import Registry
 
@@ -18,7 +19,7 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 @pytest.fixture
 async def old(session: aiohttp.ClientSession, bare: Any) -> Any:
     """A client of a server of the recorded version."""
-    async with FakeAPIServer("1.36") as server:
+    async with FakeAPIServer("1.36", gates=admission.profile("1.36", all_gates=True)) as server:
         yield bare(server, session)
 
 
@@ -77,8 +78,8 @@ async def test_paths_that_lead_nowhere(http: Any, path: str) -> None:
     ("version", "versions"),
     [
         ("1.32", ["v1beta1"]),
-        ("1.33", ["v1beta2", "v1beta1", "v1alpha3"]),
-        ("1.34", ["v1", "v1beta2", "v1beta1", "v1alpha3"]),
+        ("1.33", ["v1beta2", "v1beta1"]),
+        ("1.36", ["v1", "v1beta2", "v1beta1"]),
         ("1.37", ["v1", "v1beta2", "v1beta1", "v1alpha3"]),
     ],
 )
@@ -87,8 +88,9 @@ def test_versions_served_by_release(version: str, versions: list[str]) -> None:
 
 
 def test_taint_rules_become_stable_in_1_37() -> None:
-    assert Registry("1.37").find("resource.k8s.io", "v1", "devicetaintrules") is not None
-    assert Registry("1.36").find("resource.k8s.io", "v1", "devicetaintrules") is None
+    rules = ("resource.k8s.io", "v1", "devicetaintrules")
+    assert Registry("1.37").find(*rules) is not None
+    assert Registry("1.36", admission.profile("1.36", all_gates=True)).find(*rules) is None
 
 
 _COMPARED = (

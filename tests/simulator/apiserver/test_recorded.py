@@ -7,6 +7,24 @@ import yaml
 READ_BY_CLIENTS = ("Content-Type", "Warning", "Retry-After", "Cache-Control", "X-Content-Type-Options")
 
 
+TEXTS_DIFFER = {
+    "create-400-json": "the JSON parser's words",
+    "create-400-type": "the name of the Go struct",
+    "update-add-finalizer-while-deleting-422": "a list in Go's notation",
+    "blanks-claim-patch-label-422": "the value in Go's notation",
+    "blanks-claim-jsonpatch-422": "the value in Go's notation",
+    "blanks-claim-apply": "the value in Go's notation",
+    "blanks-claim-put-compact-422": "the value in Go's notation",
+}
+"""Refusals whose texts repeat something of Go; docs/simulator.md names them. Status, reason and fields are the same."""
+
+
+def _without_texts(body: Any) -> Any:
+    details = {**body.get("details", {})}
+    details["causes"] = [{**cause, "message": ""} for cause in details.get("causes", [])]
+    return {**body, "message": "", "details": details}
+
+
 def _body(answer: Any, recorded: Any) -> tuple[Any, Any]:
     if "body_lines" in recorded:
         return _lines(answer.lines), _lines(recorded["body_lines"])
@@ -39,6 +57,10 @@ async def test_recorded_exchanges_replay(replay: Any, recorded: Any) -> None:
         )
         actual, expected = _body(answer, response)
         actual, expected = replay.comparable(actual, recorded=False), replay.comparable(expected, recorded=True)
+        if exchange["name"] in TEXTS_DIFFER:
+            actual, expected = _without_texts(actual), _without_texts(expected)
+        elif exchange["name"] == "create-generateName":
+            actual["metadata"]["name"] = expected["metadata"]["name"]
         if actual != expected:
             different.append((exchange["name"], "body", expected, actual))
 
