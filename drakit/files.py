@@ -248,7 +248,8 @@ def make_directories(fs: Filesystem, path: StrPath, mode: int = 0o755) -> None:
     try:
         fs.mkdir(path, mode)
     except FileNotFoundError:
-        if Path(path).parent == Path(path):
+        # Some file systems (/proc) answer so in a parent that is there: asking again would never end.
+        if fs.stat(Path(path).parent, follow=True) is not None:
             raise
         make_directories(fs, Path(path).parent, mode)
         make_directories(fs, path, mode)

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 __all__ = ["Application", "Publishes", "StartError", "preflight"]
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-SOCKET_WAIT_SECONDS = 10.0
+SOCKET_WAIT_SECONDS = 2.0
 REPLY_GRACE_SECONDS = 1.0
 EARLY_EVENTS = 100
 

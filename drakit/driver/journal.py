@@ -93,7 +93,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `allocation` identifies the allocation that was prepared; `metadata` has one entry per device, or none when none is
     kept; `generations` are those above 1, by base request; `state` is the device driver's own JSON value. A `broken`
-    record stands for one whose content was lost.
+    record stands for one whose content was lost; `retry` says that an earlier hook may have left something.
     """
 
     namespace: str
@@ -109,6 +109,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     generations: dict[str, int] = {}
     state: Any = None
     broken: bool = False
+    retry: bool = False
 
     @property
     def identity(self) -> Identity:

@@ -22,7 +22,7 @@ from drakit.clock import Clock
 from drakit.driver import journal
 from drakit.driver.artifacts import Artifacts, record_of
 from drakit.driver.claims import Claim, ClaimRef, Preparation
-from drakit.driver.errors import ClaimError, DeviceHeldError, HookError, HookTimeoutError, StateError
+from drakit.driver.errors import ClaimError, DeviceHeldError, HookError, HookTimeoutError, StateError, TooManyHooksError
 from drakit.driver.executors import HookThreads
 from drakit.driver.journal import Identity, PreparedDevice, Record
 from drakit.driver.ledger import Change, Ledger, View
@@ -98,7 +98,7 @@ def reserve(view: View, wanted: Record, restore: Callable[[Record], None]) -> Ch
             )
         raise DeviceHeldError(f"device {device.pool}/{device.device} is in use by claim {record.identity}")
     if known is not None:
-        wanted = msgspec.structs.replace(wanted, state=known.state)
+        wanted = msgspec.structs.replace(wanted, state=known.state, retry=True)
     return Change(wanted, store=wanted, unmark=wanted.identity if wanted.uid in view.unpreparing else None)
 
 
@@ -205,6 +205,9 @@ class Preparer:
                 return answer
             try:
                 return await self._run_hook(claim)
+            except TooManyHooksError:
+                await self._forget(answer)
+                raise
             except ClaimError:
                 await self._roll_back(wanted)
                 raise
@@ -251,6 +254,11 @@ class Preparer:
             await self._unprepare(wanted.identity)
         except ClaimError as error:
             _log.warning("rolling back failed, the claim stays reserved until it is unprepared", err=str(error))
+
+    async def _forget(self, record: Record) -> None:
+        """No hook ran now. If none ran before either, there is nothing to undo."""
+        if not record.retry:
+            await self._apply(lambda _: Change(None, remove=record.identity))
 
     async def _apply(self, decide: Callable[[View], Change[T]]) -> T:
         try:

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import logging
+import os
 import shutil
 import tempfile
 import uuid
@@ -25,6 +27,7 @@ from drakit._proto import (
     pluginregistration_pb2_grpc,
 )
 from drakit.clock import SYSTEM, Clock
+from drakit.driver import logs
 from drakit.driver.application import Application
 from drakit.driver.claims import Claim, ClaimRef, Prepared
 from drakit.driver.plugin import Device, Driver
@@ -307,3 +310,13 @@ _OPERATIONS = frozenset(name for name in vars(Filesystem) if not name.startswith
 @pytest.fixture(name="counting")
 def _counting() -> CountingFilesystem:
     return CountingFilesystem()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _logging() -> Iterator[None]:
+    """Records as the process makes them; structlog's own default would render coloured tracebacks for half a second."""
+    kept = logging.getLogger().handlers[:]
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+        logs.configure("info", "json", nowhere)
+        yield
+    logging.getLogger().handlers[:] = kept
