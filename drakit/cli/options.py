@@ -6,7 +6,9 @@ same type and choices, and every mistake is one line that names where it was mad
 
 import argparse
 import difflib
+import itertools
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,18 @@ from typing import Any, NoReturn
 import yaml
 
 __all__ = ["Parser", "UsageError", "add", "add_config_file", "boolean", "resolve"]
+
+
+_BOOLEANS = {
+    "true": True,
+    "1": True,
+    "yes": True,
+    "on": True,
+    "false": False,
+    "0": False,
+    "no": False,
+    "off": False,
+}
 
 
 class UsageError(Exception):
@@ -39,6 +53,16 @@ class Parser(argparse.ArgumentParser):
             reporter.error(f"unrecognized arguments: {' '.join(unknown)}")
         return arguments
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Like argparse, but a boolean flag without a value does not swallow the word that follows it."""
+        words = list(sys.argv[1:] if args is None else args)
+        switches = {flag for action in self._actions if action.const == "true" for flag in action.option_strings}
+        completed = [
+            f"{word}=true" if word in switches and follower.lower() not in _BOOLEANS else word
+            for word, follower in itertools.zip_longest(words, words[1:], fillvalue="")
+        ]
+        return super().parse_known_args(completed, namespace)
+
     def flags(self) -> list[str]:
         """All long flags of this parser."""
         return [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
@@ -46,16 +70,7 @@ class Parser(argparse.ArgumentParser):
 
 def boolean(text: str) -> bool:
     """true/false in the spellings that YAML, Go flags and shells use."""
-    value = {
-        "true": True,
-        "1": True,
-        "yes": True,
-        "on": True,
-        "false": False,
-        "0": False,
-        "no": False,
-        "off": False,
-    }.get(text.lower())
+    value = _BOOLEANS.get(text.lower())
     if value is None:
         raise ValueError(f"{text!r} is neither true nor false")
     return value

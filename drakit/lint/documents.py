@@ -195,11 +195,11 @@ def _mapping_step(node: yaml.MappingNode, rest: str) -> _Step | None:
         return item, key.start_mark, rest[len(name) :]
     if rest.startswith("exactly"):
         return node, None, rest.removeprefix("exactly")
-    for wrapper in ("basic", "spec"):
-        if wrapper in entries and rest != "":
-            key, item = entries[wrapper]
-            return (item, key.start_mark, rest) if isinstance(item, yaml.MappingNode) else None
-    return None
+    # Paths of v1 leave out what v1beta1 and templates have around, and those of adminAccess leave out `exactly`.
+    wrapped = (entries[wrapper][1] for wrapper in ("basic", "exactly", "spec") if wrapper in entries)
+    return next(
+        (step for item in wrapped if isinstance(item, yaml.MappingNode) and (step := _mapping_step(item, rest))), None
+    )
 
 
 def _sequence_step(node: yaml.Node, rest: str) -> _Step | None:

@@ -255,14 +255,14 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
     "parameters-blanks": (
         [
-            '{"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "a"}, "spec": {"devices": '
-            '{"config": [{"opaque": {"driver": "a.b", "parameters": {"a": 1}}}]}}}',
+            ('{"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "a"}, "spec": {"devices": '
+            '{"config": [{"opaque": {"driver": "a.b", "parameters": {"a": 1}}}]}}}'),
         ],
         [
-            '{"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "a"}, "spec": {"devices": '
-            '{"config": [{"opaque": {"driver": "a.b", "parameters": {"a b":"c \\" d"}}}]}}}',
-            '{"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "a", "resourceVersion": '
-            '"5"}, "spec": {"devices": {"config": [{"opaque": {"driver": "a.b", "parameters": {"a": 1}}}]}}}',
+            ('{"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "a"}, "spec": {"devices": '
+            '{"config": [{"opaque": {"driver": "a.b", "parameters": {"a b":"c \\" d"}}}]}}}'),
+            ('{"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "a", "resourceVersion": '
+            '"5"}, "spec": {"devices": {"config": [{"opaque": {"driver": "a.b", "parameters": {"a": 1}}}]}}}'),
             claim(request() + OPAQUE),
         ],
     ),
@@ -304,10 +304,10 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     "node-name": (
         [
             pod("nodeName: n\nresourceClaims:\n- {name: a, resourceClaimName: b}\n"),
-            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec:\n  template:\n    spec:\n"
-            "      nodeName: n\n      resourceClaims:\n      - {name: a, resourceClaimName: b}\n",
-            "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: d}\nspec:\n  jobTemplate:\n    spec:\n      template:\n"
-            "        spec:\n          nodeName: n\n          resourceClaims:\n          - {name: a, resourceClaimName: b}\n",
+            ("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec:\n  template:\n    spec:\n"
+            "      nodeName: n\n      resourceClaims:\n      - {name: a, resourceClaimName: b}\n"),
+            ("apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: d}\nspec:\n  jobTemplate:\n    spec:\n      template:\n"
+            "        spec:\n          nodeName: n\n          resourceClaims:\n          - {name: a, resourceClaimName: b}\n"),
         ],
         [
             pod("nodeName: n\ncontainers: []\n"),
