@@ -12,7 +12,7 @@ __all__ = ["ManualClock"]
 
 T = TypeVar("T")
 _START = datetime(2026, 1, 1, tzinfo=UTC)
-_QUIET_ROUNDS = 5  # passes of the event loop in which nothing may happen before the world counts as idle
+_QUIET_ROUNDS = 25  # passes of the event loop in which nothing may happen; a chain of tasks needs one for each link
 
 
 class ManualClock:

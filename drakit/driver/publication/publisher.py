@@ -434,6 +434,8 @@ class Publisher:
         """Take what was stored as the slice's state, and see whether it is what was sent."""
         assert self._observation is not None
         found = slices.observe(answer)
+        if found.content is not None:
+            work.note(found.content)
         if slices.same(write.content, found.content):
             # The very object that was sent: later comparisons are by identity. Times of taints are the server's.
             timed = any(device.taints for device in write.content.devices)
@@ -482,8 +484,10 @@ class Publisher:
         if isinstance(error, kube.Conflict | kube.NotFound):
             name = body["metadata"].get("name", "")
             found = await self._read_back(name) if name else None
-            if write.observed is None and found is not None and not self._is_own(found):
-                work.taken.add(write.index)
+            if write.observed is None and found is not None:
+                leaving = "deletionTimestamp" in found["metadata"]
+                if leaving or not self._is_own(found):
+                    work.taken.add(write.index)
         elif isinstance(error, kube.Unanswered | kube.ServerError):
             await self._read_back_all()
         elif error.terminal:
@@ -528,6 +532,7 @@ class Publisher:
         observed = self._observation.pool(work.name) if self._observation else []
         work.backoff.reset()
         work.refusals.clear()
+        work.taken.clear()
         generation = max((found.generation for found in observed), default=0)
         work.floor = max(work.floor, generation)
         work.status = PoolStatus(

@@ -92,7 +92,11 @@ def _content(spec: Object) -> SliceContent | None:
     try:
         read = msgspec.convert(spec, _Spec, dec_hook=_decoded)
     except (msgspec.ValidationError, ValueError):
-        return None
+        # Nulls mean absent; no server writes them, so the price of removing them is paid only here.
+        try:
+            read = msgspec.convert(_without_nulls(spec), _Spec, dec_hook=_decoded)
+        except (msgspec.ValidationError, ValueError):
+            return None
     return SliceContent(
         devices=read.devices or (),
         shared_counters=read.shared_counters or (),
@@ -102,6 +106,12 @@ def _content(spec: Object) -> SliceContent | None:
         partition_type_attribute=read.partition_type_attribute,
         skip_node_operations=read.skip_node_operations or (),
     )
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _decoded(wanted: type, value: Any) -> Any:

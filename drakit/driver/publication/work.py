@@ -19,6 +19,7 @@ __all__ = ["PoolState", "PoolStatus", "PoolWork", "Refusal"]
 
 BURST, REFILL_SECONDS = 5, 2.0
 REFUSAL_FIRST, REFUSAL_MOST = 30.0, 600.0
+_EPSILON = 1e-6
 
 
 class PoolState(Enum):
@@ -76,7 +77,7 @@ class PoolWork:
         self.refusals: dict[int, Refusal] = {}
         self.refusal_backoff = Backoff(first=REFUSAL_FIRST, most=REFUSAL_MOST, jitter=jitter)
         self.taken: set[int] = set()
-        """Indices whose name a stranger's slice has."""
+        """Indices whose name a stranger's slice has, or one of ours that waits for its finalizers."""
         self.floor = 0
         self._cut_of: tuple[object, ...] = ()
         self._cut: tuple[SliceContent, ...] = ()
@@ -97,8 +98,8 @@ class PoolWork:
         """Take a token for a pass that writes; the seconds to wait when there is none (slices 6.14)."""
         self._tokens = min(BURST, self._tokens + (now - self._refilled) / REFILL_SECONDS)
         self._refilled = now
-        if self._tokens >= 1:
-            self._tokens -= 1
+        if self._tokens > 1 - _EPSILON:
+            self._tokens = max(0.0, self._tokens - 1)
             return 0.0
         return (1 - self._tokens) * REFILL_SECONDS
 
@@ -122,11 +123,14 @@ class PoolWork:
             fresh = () if pool is None else cut(pool, layout)
             self._cut = _reuse(self._cut, fresh)
             self._cut_of = key
-        found = [each.content for each in observed if each.content is not None]
-        if any(device.taints for content in self._cut for device in content.devices):
-            taints.remember(self._times, found, self._cut)
+        self.note(*(each.content for each in observed if each.content is not None))
         self._timed = _reuse(self._timed, tuple(taints.inherit(content, self._times) for content in self._cut))
         return self._timed
+
+    def note(self, *stored: SliceContent) -> None:
+        """Remember the server's times of the taints that are wanted, for when their slice is lost."""
+        if self._times or any(device.taints for content in self._cut for device in content.devices):
+            taints.remember(self._times, stored, self._cut)
 
     def desired(self, contents: tuple[SliceContent, ...], stamp: Stamp) -> Desired:
         """For `decide`."""
@@ -170,7 +174,10 @@ class PoolWork:
         if not faults:
             checked = () if self._faults else self._checked
             right = {id(device) for content in checked for device in content.devices}
-            frames = [msgspec.structs.replace(content, devices=()) for content in checked]
+            frames: list[SliceContent] = []
+            for content in checked:
+                if (frame := msgspec.structs.replace(content, devices=())) not in frames:
+                    frames.append(frame)
             for content in contents:
                 # Rules of the whole slice look at all of its devices.
                 whole = content.partition_type_attribute or msgspec.structs.replace(content, devices=()) not in frames
