@@ -37,6 +37,7 @@ from drakit.cel.types import (
     list_of,
     map_of,
     most_general,
+    nullable,
     optional_of,
     rename,
     type_of,
@@ -48,8 +49,22 @@ if TYPE_CHECKING:
 
     from drakit.cel.declarations import Function, Overload
 
-__all__ = ["Declared", "check", "function_signature"]
+__all__ = ["MESSAGES", "Declared", "check", "function_signature"]
 
+MESSAGES: Final[Mapping[str, tuple[Type, Type]]] = {
+    f"google.protobuf.{name}Value": (nullable(type), type)
+    for name, type in (
+        ("Bool", BOOL),
+        ("Bytes", BYTES),
+        ("Double", DOUBLE),
+        ("Float", DOUBLE),
+        ("Int32", INT),
+        ("Int64", INT),
+        ("String", STRING),
+        ("UInt32", UINT),
+        ("UInt64", UINT),
+    )
+}
 _LITERALS: Final[Mapping[type, Type]] = {
     bool: BOOL,
     bytes: BYTES,
@@ -326,14 +341,16 @@ class _Checker:
 
     def struct(self, node: StructNode) -> None:
         name = node.name.removeprefix(".")
-        known = self.declared.types.get(name)
+        wrapped = MESSAGES.get(name)
+        known = self.declared.types.get(name) if wrapped is None else wrapped[0]
         if known is None:
             self.undeclared(node, node.name)
             return
-        if known.kind != "struct":
+        if known.kind != "struct" and wrapped is None:
             node.type = ERROR
             self.complain(node, f"'{name}' is not a message type")
             return
+        fields = {"value": wrapped[1]} if wrapped is not None else self.declared.fields.get(name, {})
         node.type = known
         for entry in node.entries:
             value = entry.value
@@ -341,7 +358,7 @@ class _Checker:
             entry.key.type = STRING
             assert isinstance(entry.key, Literal)
             field = entry.key.value
-            expected = self.declared.fields.get(name, {}).get(field)
+            expected = fields.get(field)
             if expected is None:
                 self.complain(entry.offset, f"undefined field '{field}'")
                 continue

@@ -6,11 +6,12 @@ import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from drakit.cel.checker import Declared, check
-from drakit.cel.cost import estimate
+from drakit.cel.cost import MAX_COST, estimate
 from drakit.cel.errors import CompileError, EvaluationError, render
 from drakit.cel.exact import Builder
 from drakit.cel.folding import Constants, fold
 from drakit.cel.libraries import CONSUMABLE_CAPACITY, DEVICE, LIST_TYPE_ATTRIBUTES, dialect
+from drakit.cel.metered import Metered
 from drakit.cel.parser import parse
 from drakit.cel.types import BOOL, DYN, Type
 from drakit.cel.validators import validate
@@ -26,6 +27,7 @@ __all__ = ["DEFAULT_FEATURES", "Environment", "Program"]
 
 DEFAULT_FEATURES: Final = frozenset({CONSUMABLE_CAPACITY, LIST_TYPE_ATTRIBUTES})
 _CAPACITY: Final = 1024
+_UNMETERED: Final = MAX_COST // 2
 
 
 class Program:
@@ -44,6 +46,7 @@ class Program:
         self._environment = environment
         self._root = root
         self._constants = constants
+        self._metered: tuple[Callable[[list[Any]], Any], int] | None = None
         self._exact: tuple[Callable[[list[Any]], Any], int] | None = None
 
     def evaluate(self, view: DeviceView) -> bool:
@@ -54,7 +57,8 @@ class Program:
         """
         if view.failure is not None:
             raise view.failure
-        value = self.exact([view.as_map()])
+        variables = [view.as_map()]
+        value = self.exact(variables) if self.cost <= _UNMETERED else self.metered(variables)
         if value.__class__ is not bool:
             raise _no_bool(value)
         return bool(value)
@@ -70,6 +74,31 @@ class Program:
             return closure([*variables, *[MISSING] * more])
         except RecursionError:
             raise EvaluationError("expression nests too deeply to be evaluated") from None
+
+
+    def metered(self, variables: list[Any], limit: int = MAX_COST) -> Any:
+        """Evaluate and count; the message of exceeding the limit is upstream's."""
+        return self.measure(variables, limit)[0]
+
+    def measure(self, variables: list[Any], limit: int = MAX_COST) -> tuple[Any, int]:
+        """The value and what it did cost."""
+        if self._metered is None:
+            environment = self._environment
+            builder = Metered(
+                environment.functions,
+                self._constants,
+                tuple(environment.variables),
+                list_costs=environment.list_costs,
+            )
+            closure = builder.build(self._root)
+            self._metered = closure, builder.slots - len(variables) - 1
+        closure, more = self._metered
+        balance = [limit]
+        try:
+            value = closure([*variables, balance, *[MISSING] * more])
+        except RecursionError:
+            raise EvaluationError("expression nests too deeply to be evaluated") from None
+        return value, limit - balance[0]
 
 
 def _no_bool(value: Any) -> EvaluationError:

@@ -13,7 +13,8 @@ from drakit.cel.errors import EvaluationError, PanicError
 from drakit.cel.folding import membership
 from drakit.cel.functions import dispatch
 from drakit.cel.functions.regex import constant as constant_pattern
-from drakit.cel.syntax import Call, Comprehension, Ident, ListNode, Literal, MapNode, Node, Select, StructNode
+from drakit.cel.messages import make
+from drakit.cel.syntax import Call, Comprehension, Entry, Ident, ListNode, Literal, MapNode, Node, Select, StructNode
 from drakit.cel.values import (
     MISSING,
     NONE,
@@ -36,10 +37,7 @@ if TYPE_CHECKING:
     from drakit.cel.declarations import Function
     from drakit.cel.folding import Constants
 
-__all__ = ["Builder", "Closure"]
-
-Closure = "Callable[[list[Any]], Any]"
-_UNSET: Final = object()
+__all__ = ["INDEXING", "Builder"]
 
 
 class Builder:
@@ -56,16 +54,13 @@ class Builder:
         """The closure of a node."""
         if node in self.constants:
             return _constant(self.constants.get(node))
-        return self.observed(node, _BUILD[node.__class__](self, node))
+        build = getattr(self, _BUILD[node.__class__])
+        return self.observed(node, build(node))
 
     # --- hooks for metering
 
     def observed(self, node: Node, closure: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
         """Called with every closure that is no constant."""
-        return closure
-
-    def qualified(self, closure: Callable[[list[Any]], Any], count: int, *, test: bool) -> Callable[[list[Any]], Any]:
-        """Called with every chain of selections and how many there are."""
         return closure
 
     def priced(self, node: Call, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -79,7 +74,7 @@ class Builder:
         return self.slots - 1
 
     def ident(self, node: Ident) -> Callable[[list[Any]], Any]:
-        return self.qualified(self.root(node), 0, test=False)
+        return self.root(node)
 
     def root(self, node: Ident) -> Callable[[list[Any]], Any]:
         name = node.name
@@ -92,35 +87,50 @@ class Builder:
 
     def chain(self, node: Node) -> Callable[[list[Any]], Any]:
         """A chain of selections and indices on one root; optional ones make the rest optional."""
+        root, steps, base = self.steps(node)
+        return self.reader(base, root, steps, test=isinstance(node, Select) and node.test)
+
+    def steps(self, node: Node) -> tuple[Callable[[list[Any]], Any], list[Any], Node]:
+        """Root closure, steps (key closure or None, constant key, optional) and root node of a chain."""
         steps: list[tuple[Callable[[list[Any]], Any] | None, Any, bool]] = []
-        test = isinstance(node, Select) and node.test
         while node not in self.constants:
             if isinstance(node, Select) and node.constant is None and (not node.test or not steps):
                 steps.append((None, node.field, False))
                 node = node.operand
-            elif isinstance(node, Call) and node.function in _INDEXING:
+            elif isinstance(node, Call) and node.function in INDEXING:
                 steps.append(self.step(node.arguments[1], optional="?" in node.function))
                 node = node.arguments[0]
             else:
                 break
         steps.reverse()
         root = self.root(node) if isinstance(node, Ident) and node not in self.constants else self.build(node)
-        if test:
-            return self.qualified(_tested(root, steps), len(steps), test=True)
-        if len(steps) == 1 and steps[0][0] is None and not steps[0][2]:
-            return self.qualified(_selected(root, steps[0][1]), 1, test=False)
-        return self.qualified(_chained(root, steps), len(steps), test=False)
+        return root, steps, node
 
     def step(self, key: Node, *, optional: bool) -> tuple[Callable[[list[Any]], Any] | None, Any, bool]:
         if key in self.constants:
             return None, self.constants.get(key), optional
-        return self.build(key), None, optional
+        return self.key(key), None, optional
+
+    def key(self, node: Node) -> Callable[[list[Any]], Any]:
+        return self.build(node)
+
+    def branch(self, node: Node) -> Callable[[list[Any]], Any]:
+        return self.build(node)
+
+    def reader(
+        self, node: Node, root: Callable[[list[Any]], Any], steps: list[Any], *, test: bool
+    ) -> Callable[[list[Any]], Any]:
+        if test:
+            return _tested(root, steps)
+        if len(steps) == 1 and steps[0][0] is None and not steps[0][2]:
+            return _selected(root, steps[0][1])
+        return _chained(root, steps)
 
     # --- calls
 
     def call(self, node: Call) -> Callable[[list[Any]], Any]:
         function = node.function
-        if function in _INDEXING:
+        if function in INDEXING:
             return self.chain(node)
         special = _SPECIAL.get(function)
         if special is not None:
@@ -130,15 +140,28 @@ class Builder:
         if members is not None:
             return _member(operands[0], members)
         if node in self.constants.patterns:
-            implementation = constant_pattern(function, self.constants.patterns[node])
-        else:
-            implementation = dispatch(self.functions[function], node.overloads)
-        implementation = self.priced(node, implementation)
+            matcher = constant_pattern(function, self.constants.patterns[node])
+            return self.variadic(self.priced(node, matcher), operands)
+        implementation = self.priced(node, dispatch(self.functions[function], node.overloads))
         if len(operands) == 1:
-            return _unary(implementation, operands[0])
+            return self.unary(implementation, operands[0])
         if len(operands) == 2:
-            return _binary(implementation, operands[0], operands[1])
-        return _variadic(implementation, operands)
+            return self.binary(implementation, operands[0], operands[1])
+        return self.variadic(implementation, operands)
+
+    def unary(self, call: Callable[..., Any], operand: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+        return lambda slots: call(operand(slots))
+
+    def binary(
+        self, call: Callable[..., Any], left: Callable[[list[Any]], Any], right: Callable[[list[Any]], Any]
+    ) -> Callable[[list[Any]], Any]:
+        return _binary(call, left, right)
+
+    def variadic(self, call: Callable[..., Any], operands: list[Callable[[list[Any]], Any]]) -> Callable[[list[Any]], Any]:
+        return lambda slots: call(*[each(slots) for each in operands])
+
+    def not_false_of(self, call: Any, operand: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+        return _not_false(operand)
 
     def logic(self, node: Call) -> Callable[[list[Any]], Any]:
         terms: list[Node] = []
@@ -152,16 +175,17 @@ class Builder:
         return _logic([self.build(each) for each in terms], absorbing=node.function == "_||_")
 
     def conditional(self, node: Call) -> Callable[[list[Any]], Any]:
-        condition, first, second = (self.build(each) for each in node.arguments)
+        condition = self.build(node.arguments[0])
+        first, second = (self.branch(each) for each in node.arguments[1:])
         return _conditional(condition, first, second)
 
     def equality(self, node: Call) -> Callable[[list[Any]], Any]:
         left, right = (self.build(each) for each in node.arguments)
         implementation = equal if node.function == "_==_" else _not_equal
-        return _binary(self.priced(node, implementation), left, right)
+        return self.binary(self.priced(node, implementation), left, right)
 
     def not_false(self, node: Call) -> Callable[[list[Any]], Any]:
-        return _not_false(self.priced(node, lambda value: value), self.build(node.arguments[0]))
+        return self.not_false_of(None, self.build(node.arguments[0]))
 
     def or_optional(self, node: Call) -> Callable[[list[Any]], Any]:
         assert node.target is not None
@@ -181,7 +205,9 @@ class Builder:
         return _map(entries)
 
     def struct(self, node: StructNode) -> Callable[[list[Any]], Any]:
-        raise EvaluationError(f"unknown type: {node.name}")
+        name = node.name.removeprefix(".")
+        entries = [(_field(each), self.build(each.value), each.optional) for each in node.entries]
+        return lambda slots: make(name, [(field, value(slots), optional) for field, value, optional in entries])
 
     # --- comprehensions
 
@@ -217,6 +243,11 @@ class Builder:
 
 
 # --- closures
+
+
+def _field(entry: Entry) -> str:
+    assert isinstance(entry.key, Literal)
+    return str(entry.key.value)
 
 
 def _constant(value: Any) -> Callable[[list[Any]], Any]:
@@ -318,10 +349,6 @@ def _tested(root: Callable[[list[Any]], Any], steps: list[Any]) -> Callable[[lis
     return test
 
 
-def _unary(call: Callable[..., Any], operand: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
-    return lambda slots: call(operand(slots))
-
-
 def _binary(
     call: Callable[..., Any], left: Callable[[list[Any]], Any], right: Callable[[list[Any]], Any]
 ) -> Callable[[list[Any]], Any]:
@@ -346,10 +373,6 @@ def right_or_nothing(closure: Callable[[list[Any]], Any], slots: list[Any]) -> N
         raise
     except EvaluationError:
         return
-
-
-def _variadic(call: Callable[..., Any], operands: list[Callable[[list[Any]], Any]]) -> Callable[[list[Any]], Any]:
-    return lambda slots: call(*[each(slots) for each in operands])
 
 
 def _member(operand: Callable[[list[Any]], Any], members: frozenset[Any]) -> Callable[[list[Any]], Any]:
@@ -401,7 +424,7 @@ def _conditional(
     return run
 
 
-def _not_false(call: Callable[..., Any], operand: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+def _not_false(operand: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
     def run(slots: list[Any]) -> bool:
         try:
             value = operand(slots)
@@ -409,7 +432,6 @@ def _not_false(call: Callable[..., Any], operand: Callable[[list[Any]], Any]) ->
             raise
         except EvaluationError:
             value = True
-        call(value)
         return value is not False
 
     return run
@@ -512,11 +534,10 @@ def _fold(
     return run
 
 
-_INDEXING: Final = frozenset({"_[_]", "_[?_]", "_?._"})
+INDEXING: Final = frozenset({"_[_]", "_[?_]", "_?._"})
 _SPECIAL: Final[dict[str, Callable[[Builder, Call], Callable[[list[Any]], Any]]]] = {
     "_&&_": Builder.logic,
     "_||_": Builder.logic,
-    "_?:_": Builder.conditional,
     "_?_:_": Builder.conditional,
     "_==_": Builder.equality,
     "_!=_": Builder.equality,
@@ -524,13 +545,12 @@ _SPECIAL: Final[dict[str, Callable[[Builder, Call], Callable[[list[Any]], Any]]]
     "or": Builder.or_optional,
     "orValue": Builder.or_optional,
 }
-_BUILD: Final[dict[type, Callable[[Any, Any], Callable[[list[Any]], Any]]]] = {
-    Ident: Builder.ident,
-    Select: Builder.chain,
-    Call: Builder.call,
-    ListNode: Builder.list,
-    MapNode: Builder.map,
-    StructNode: Builder.struct,
-    Comprehension: Builder.comprehension,
-    Literal: lambda _, node: _constant(node.value),
+_BUILD: Final[dict[type, str]] = {
+    Ident: "ident",
+    Select: "chain",
+    Call: "call",
+    ListNode: "list",
+    MapNode: "map",
+    StructNode: "struct",
+    Comprehension: "comprehension",
 }

@@ -112,8 +112,9 @@ def _map(node: MapNode, constants: Constants) -> None:
         )
 
 
-def _struct(node: StructNode, _: Constants) -> None:
-    raise EvaluationError(f"unknown type: {node.name}")
+def _struct(node: StructNode, constants: Constants) -> None:
+    for entry in node.entries:
+        _FOLD[entry.value.__class__](entry.value, constants)
 
 
 def _comprehension(node: Comprehension, constants: Constants) -> None:

@@ -193,7 +193,9 @@ def children(node: Node) -> Sequence[Node]:
         return () if node.constant is not None else (node.operand,)
     if kind is ListNode:
         return node.elements  # type: ignore[union-attr]
-    if kind is MapNode or kind is StructNode:
+    if kind is StructNode:
+        return [entry.value for entry in node.entries]  # type: ignore[union-attr]
+    if kind is MapNode:
         return [part for entry in node.entries for part in (entry.key, entry.value)]  # type: ignore[union-attr]
     if isinstance(node, Comprehension):
         return node.range, node.initial, node.condition, node.step, node.result

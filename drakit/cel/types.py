@@ -7,7 +7,7 @@ from typing import Final
 __all__ = [
     "ANY", "BOOL", "BYTES", "CIDR", "DOUBLE", "DURATION", "DYN", "ERROR", "FORMAT", "INT", "IP", "NULL", "QUANTITY",
     "SEMVER", "STRING", "TIMESTAMP", "TYPE", "UINT", "URL", "Substitution", "Type",
-    "list_of", "map_of", "opaque", "optional_of", "parameter", "struct", "type_of",
+    "list_of", "map_of", "nullable", "opaque", "optional_of", "parameter", "struct", "type_of",
 ]  # fmt: skip
 
 
@@ -92,6 +92,11 @@ def parameter(name: str) -> Type:
     return Type("parameter", name)
 
 
+def nullable(value: Type) -> Type:
+    """The type of a wrapper message: the value or null."""
+    return Type(value.kind, value.name, text=f"wrapper({value.text})")
+
+
 def type_of(value: Type) -> Type:
     """The type of an expression that denotes a type."""
     return Type("type", "type", (value,))
@@ -169,9 +174,9 @@ class Substitution:
         if kind in _FLEXIBLE or other_kind in _FLEXIBLE:
             return True
         if kind == "null":
-            return other_kind in _NULLABLE
+            return other_kind in _NULLABLE or other.text.startswith("wrapper(")
         if other_kind == "null":
-            return kind in _NULLABLE
+            return kind in _NULLABLE or one.text.startswith("wrapper(")
         if kind == "type":
             return other_kind == "type"
         if kind in _NESTED:

@@ -197,8 +197,8 @@ def _prefix(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
     return lambda text: check(_masked(text))
 
 
-_DATETIME_SIZE: Final = 77
-_URI_SIZE: Final = 1024
+_DATETIME_SIZE: Final = 70
+_URI_SIZE: Final = 1103
 FORMATS: Final[dict[str, Format]] = {
     "dns1123Label": Format("DNS1123Label", 30, _label),
     "dns1123Subdomain": Format("DNS1123Subdomain", 60, _subdomain),
@@ -210,7 +210,7 @@ FORMATS: Final[dict[str, Format]] = {
     "labelValue": Format("LabelValue", 40, _label_value),
     "uri": Format("URI", _URI_SIZE, _uri),
     "uuid": Format("uuid", 82, _when(_UUID.fullmatch, "does not match the UUID format")),
-    "byte": Format("byte", 106, _when(_BASE64.fullmatch, "invalid base64")),
+    "byte": Format("byte", 84, _when(_BASE64.fullmatch, "invalid base64")),
     "date": Format("date", _DATETIME_SIZE, _when(_is_date, "invalid date")),
     "datetime": Format("datetime", _DATETIME_SIZE, _when(_is_datetime, "invalid datetime")),
 }

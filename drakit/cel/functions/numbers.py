@@ -8,7 +8,7 @@ from typing import Any, Final
 from drakit.cel.errors import EvaluationError
 from drakit.cel.values import MAX_INT, MAX_UINT, MIN_INT, Uint
 
-__all__ = ["OVERLOADS", "conversion_error", "fixed", "general", "scientific"]
+__all__ = ["OVERLOADS", "conversion_error", "fixed", "general"]
 
 _INT: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
@@ -152,11 +152,6 @@ def _plain(digits: str, exponent: int) -> str:
     if len(digits) <= exponent + 1:
         return digits + "0" * (exponent + 1 - len(digits))
     return digits[: exponent + 1] + "." + digits[exponent + 1 :]
-
-
-def scientific(value: float, precision: int) -> str:
-    """`%.<precision>e` with at least two digits of exponent, as Go and C print it."""
-    return f"{value:.{precision}e}"
 
 
 OVERLOADS: Final[dict[str, Any]] = {
