@@ -28,7 +28,7 @@ from drakit.cdi.names import (
     qualified_name,
     vendor_of_driver,
 )
-from drakit.cdi.parsing import load, parse
+from drakit.cdi.parsing import as_strings, load, parse
 from drakit.cdi.resolver import DEFAULT_DIRECTORIES, HostNode, Inventory, ResolveError, apply, resolve, scan
 from drakit.cdi.store import DEFAULT_ROOT, SpecFile, Store, StoreError
 from drakit.cdi.validation import Fault, SpecError, decode, validate
@@ -57,6 +57,7 @@ __all__ = [
     "Store",
     "StoreError",
     "apply",
+    "as_strings",
     "claim_file",
     "claim_spec",
     "decode",

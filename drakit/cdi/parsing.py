@@ -2,7 +2,10 @@
 
 import functools
 import json
-from typing import TYPE_CHECKING, Any
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
+
+import msgspec
 
 from drakit.cdi.model import Spec
 from drakit.cdi.validation import Fault, SpecError, decode
@@ -10,7 +13,7 @@ from drakit.cdi.validation import Fault, SpecError, decode
 if TYPE_CHECKING:
     import yaml
 
-__all__ = ["load", "parse"]
+__all__ = ["as_strings", "load", "parse"]
 
 
 def parse(data: bytes) -> Spec:
@@ -38,6 +41,34 @@ def load(data: bytes) -> Any:
         raise SpecError([Fault("", "is nested too deeply")]) from error
 
 
+def as_strings(value: Any, expected: Any = Spec) -> Any:
+    """The plain value of a YAML file, with numbers and booleans made text where the format has strings.
+
+    Runtimes do so: `name: 0` is the device "0".
+    """
+    if expected is str and isinstance(value, (bool, int, float)):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, list):
+        item = get_args(_present(expected))[:1] or (object,)
+        return [as_strings(each, item[0]) for each in value]
+    if isinstance(value, dict):
+        types = _member_types(_present(expected))
+        return {str(key): as_strings(content, types.get(key, types.get("", object))) for key, content in value.items()}
+    return value
+
+
+def _present(expected: Any) -> Any:
+    """The type without None."""
+    choices = [choice for choice in get_args(expected) if choice is not NoneType]
+    return choices[0] if get_origin(expected) in {Union, UnionType} else expected
+
+
+def _member_types(expected: Any) -> dict[str, Any]:
+    if isinstance(expected, type) and issubclass(expected, msgspec.Struct):
+        return {field.encode_name: _present(field.type) for field in msgspec.structs.fields(expected)}
+    return {"": str} if get_origin(expected) is dict else {}
+
+
 def _json(text: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_unique)
@@ -58,7 +89,7 @@ def _yaml(text: str) -> Any:
     import yaml
 
     try:
-        return yaml.load(text, Loader=_loader())  # noqa: S506 - a subclass of the safe loader
+        return as_strings(yaml.load(text, Loader=_loader()))  # noqa: S506 - a subclass of the safe loader
     except yaml.YAMLError as error:
         raise SpecError([Fault("", f"is neither JSON nor YAML: {' '.join(str(error).split())}")]) from error
     except ValueError as error:  # a scalar that looks like a number and is none

@@ -7,6 +7,7 @@ nodes; a position is looked up only when there is something to say.
 import base64
 import binascii
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +19,8 @@ __all__ = ["Document", "Position", "ReadError", "read"]
 _LOADER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where libyaml is there
 _DEPTH = 100
 _NODES = 3_000_000  # aliases multiply: a file of a kilobyte may stand for gigabytes
+# JSON writes characters above 16 bits as two escapes, which YAML does not take.
+_SURROGATES = re.compile(r"\\u(d[89ab]..)\\u(d[c-f]..)|\\u(d[89a-f]..)|\\.", re.IGNORECASE)
 _TAG = "tag:yaml.org,2002:"
 
 
@@ -128,6 +131,8 @@ def read(text: str) -> Iterator[Document]:
     Raises:
         ReadError: not YAML (JSON is).
     """
+    if text.lstrip()[:1] in {"{", "["}:
+        text = _SURROGATES.sub(_character, text)
     try:
         for root in yaml.compose_all(text, Loader=_LOADER):
             if not (isinstance(root, yaml.ScalarNode) and root.tag == _TAG + "null"):
@@ -141,6 +146,13 @@ def read(text: str) -> Iterator[Document]:
         raise ReadError(f"is not YAML: character {error.character!r} is not allowed", Position(line, 1)) from error
     except RecursionError as error:
         raise ReadError("is nested too deeply", Position(1, 1)) from error
+
+
+def _character(found: re.Match[str]) -> str:
+    high, low, alone = found.groups()
+    if alone:
+        return r"\uFFFD"
+    return rf"\U{0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00:08x}" if high else found[0]
 
 
 def _position(mark: Any) -> Position:

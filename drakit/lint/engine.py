@@ -88,7 +88,8 @@ def _documents(source: Source, findings: list[Finding]) -> Iterator[Document]:
 
 def _cdi(file: str, document: Document) -> Iterator[Finding]:
     title = f"CDI spec {document.value.get('kind', '')}"
-    for fault in cdi.validate(document.value):
+    value = document.value if document.is_json else cdi.as_strings(document.value)
+    for fault in cdi.validate(value):
         severity = Severity.ERROR if fault.rejected else Severity.WARNING
         position = document.position(fault.path)
         yield _finding(severity, "cdi", fault.message, file, position, object=title, path=fault.path)

@@ -31,6 +31,16 @@ def test_yaml_with_braces_and_comments() -> None:
     cdi.parse(b"{cdiVersion: 0.3.0, kind: a/b, devices: [{name: d, containerEdits: {env: [A=1]}}]} # end")
 
 
+def test_numbers_of_yaml_are_strings_where_the_format_has_strings() -> None:
+    text = YAML.replace(b"0.3.0", b"0.6.0").replace(b"name: d", b"name: 0\n  annotations: {a: true, b: 1.5, 3: x}")
+    [device] = cdi.parse(text).devices
+    assert (device.name, device.annotations) == ("0", {"a": "true", "b": "1.5", "3": "x"})
+    with pytest.raises(cdi.SpecError, match="must be an integer, not a string"):
+        cdi.parse(YAML.replace(b"{env: [A=1]}", b"{additionalGids: ['1']}"))
+    with pytest.raises(cdi.SpecError, match="must be a string, not a number"):
+        cdi.parse(JSON.replace(b'"d"', b"0"))
+
+
 def test_dates_are_strings() -> None:
     text = YAML.replace(b"0.3.0", b"0.6.0") + b"annotations: {built: 2026-01-02}\n"
     assert cdi.parse(text).annotations == {"built": "2026-01-02"}

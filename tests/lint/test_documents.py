@@ -117,6 +117,12 @@ def test_empty_documents_are_left_out() -> None:
     assert list(read("")) == []
 
 
+@pytest.mark.parametrize("value", ["\U0001f600", "a\\ud83d", '\\\U0001f600"', "é\u2028"])
+def test_characters_of_json(value: str) -> None:
+    assert one(json.dumps({"a": value})).value == {"a": value}
+    assert one('{"a": "\\ud83d"}').value == {"a": "\ufffd"}
+
+
 def test_json_is_known() -> None:
     assert one('{"a": [1, 2]}').is_json
     assert not one("{a: [1, 2]}").is_json
