@@ -1,6 +1,7 @@
 """drakit demo: one claim, once around, on a cluster inside this process; the driver is a real process."""
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
 from drakit.cli import options
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 HELP = "run a driver on a simulated cluster: a claim allocated, prepared, used and given back, every step checked"
 _SECONDS = 28.0
 _WIPE_SECONDS = 0.5
+_V1_SINCE = 34  # the minor version of Kubernetes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,15 +42,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kubernetes-version",
         help="what the API server answers as",
         default="1.37",
-        choices=("1.34", "1.35", "1.36", "1.37"),
+        choices=("1.32", "1.33", "1.34", "1.35", "1.36", "1.37"),
     )
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run it; 0: every step was as it should be."""
     import asyncio
+    import os
 
-    return asyncio.run(_run(arguments))
+    try:
+        return asyncio.run(_run(arguments))
+    except BrokenPipeError:  # whoever read our output has gone: `drakit demo | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
 
 
 async def _run(arguments: argparse.Namespace) -> int:
@@ -83,7 +90,7 @@ async def _play(arguments: argparse.Namespace, report: "Report", stop: "asyncio.
     from drakit.simulator.cluster import QUICK, Cluster
 
     timers = QUICK if arguments.keep else msgspec.structs.replace(QUICK, slice_wipe=_WIPE_SECONDS)
-    forms = FORMS if arguments.form == "both" else (arguments.form,)
+    forms = _forms(arguments, FORMS)
     async with Cluster(version=arguments.kubernetes_version, timers=timers) as cluster:
         report.title(
             f"drakit demo: Kubernetes {arguments.kubernetes_version} at {cluster.server.url}, node {cluster.node.name}"
@@ -101,6 +108,18 @@ async def _play(arguments: argparse.Namespace, report: "Report", stop: "asyncio.
             _explain(cluster)
             await stop.wait()
     return 0
+
+
+def _forms(arguments: argparse.Namespace, known: tuple[str, ...]) -> tuple[str, ...]:
+    """The forms to show; v1 came with Kubernetes 1.34."""
+    old = int(arguments.kubernetes_version.partition(".")[2]) < _V1_SINCE
+    if old and arguments.form == "v1":
+        raise options.UsageError(
+            f"Kubernetes {arguments.kubernetes_version} does not serve v1 (1.{_V1_SINCE} was the first): give --form v1beta1"
+        )
+    if arguments.form == "both":
+        return tuple(form for form in known if not (old and form == "v1"))
+    return (arguments.form,)
 
 
 async def _steps(scenario: "Scenario", forms: tuple[str, ...], *, keep: bool) -> None:

@@ -75,6 +75,8 @@ class Scenario:
                 yield
         except TimeoutError:
             raise StepError(f"nothing happened for {_STEP_SECONDS:.0f} s{self._events()}") from None
+        except kube.ApiError as error:
+            raise StepError(f"the API server says: {error}") from error
 
     def _events(self) -> str:
         warnings = [event["message"] for event in self._cluster.server.list("events") if event["type"] == "Warning"]
@@ -128,7 +130,9 @@ class Scenario:
             for line in template.splitlines():
                 self._report.line(f"| {line}")
             if self._cluster.server.get("deviceclasses", DRIVER) is None:
-                await self._cluster.apply(manifest("deviceclass"))
+                await self._cluster.apply(
+                    manifest("deviceclass").replace("resource.k8s.io/v1", f"resource.k8s.io/{form}")
+                )
             await self._cluster.apply(template)
             await self._cluster.apply(manifest("pod"))
             self._report.ok("accepted by the API server")
