@@ -1,4 +1,4 @@
-"""`format`: clauses of the strings library, version 2; numbers print without grouping, as recorded."""
+"""`format`: clauses of the strings library, version 2; numbers print in upstream's default locale, en_US."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMATS", "OVERLOADS", "ClauseError", "clauses"]
 
 DEFAULT_PRECISION: Final = 6
+_SUPERSCRIPT: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SPECIAL: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _MAX_PRECISION: Final = 5000
 _KINDS: Final = {
@@ -211,13 +212,28 @@ def _plain(value: float, precision: int) -> str:
     return f"{value:.{precision}f}"
 
 
+def _localized(value: float) -> str | None:
+    """Values without digits, as the locale prints them."""
+    if value != value:
+        return "NaN"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    return None
+
+
 def _fixed(value: Any, letter: str, precision: int) -> str:
-    return _plain(_double(value, letter), precision)
+    number = _double(value, letter)
+    return _localized(number) or f"{number:,.{precision}f}"
 
 
 def _scientific(value: Any, letter: str, precision: int) -> str:
     number = _double(value, letter)
-    return f"{number:.{precision}e}" if math.isfinite(number) else _plain(number, precision)
+    special = _localized(number)
+    if special is not None:
+        return special
+    mantissa, _, power = f"{number:.{precision}e}".partition("e")
+    exponent = f"{'-' if power[0] == '-' else ''}{abs(int(power)):02d}".translate(_SUPERSCRIPT)
+    return f"{mantissa}×10{exponent}"
 
 
 def _based(letters: str) -> Callable[[Any, str, int], str]:
