@@ -38,6 +38,7 @@ from drakit.simulator.apiserver.media import (
 from drakit.simulator.apiserver.objects import Objects, Outcome
 from drakit.simulator.apiserver.options import DeleteOptions, ListOptions, WriteOptions, truth
 from drakit.simulator.apiserver.paths import Target, parse
+from drakit.simulator.apiserver.protobuf import PROTOBUF, to_json
 from drakit.simulator.apiserver.selectors import parse as parse_selector
 from drakit.simulator.apiserver.storage import Record
 from drakit.simulator.apiserver.watching import Watch
@@ -504,6 +505,8 @@ def _json(body: bytes, request: web.BaseRequest) -> bytes:
     media = media_type(request.headers.get("Content-Type", JSON))
     if media == YAML:
         return from_yaml(body)
+    if media == PROTOBUF:
+        return to_json(body)
     if media not in {JSON, ""}:
         raise unsupported_media_type()
     return body
