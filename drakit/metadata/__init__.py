@@ -1,7 +1,7 @@
 """KEP-5304 device metadata: paths, model, writer, reader. A workload container imports this with msgspec alone.
 
 What lives here: where metadata is, what it says, how drivers write it and containers read it. Reading (`read`) imports
-nothing but msgspec and the standard library; `Writer` and its kin are loaded when first asked for.
+nothing but msgspec and the standard library; `Writer`, `validate` and their kin are loaded when first asked for.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from drakit.metadata.model import (
 from drakit.metadata.reader import read, read_file
 
 if TYPE_CHECKING:
+    from drakit.metadata.validation import Fault, validate
     from drakit.metadata.writer import POD_CLAIM_NAME, Claim, PreparedDevice, Writer
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "Claim",
     "Device",
     "DeviceMetadata",
+    "Fault",
     "MetadataError",
     "NetworkData",
     "ObjectMeta",
@@ -44,10 +46,15 @@ __all__ = [
     "paths",
     "read",
     "read_file",
+    "validate",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in {"Fault", "validate"}:
+        from drakit.metadata import validation
+
+        return getattr(validation, name)
     if name in {"POD_CLAIM_NAME", "Claim", "PreparedDevice", "Writer"}:
         from drakit.metadata import writer
 
