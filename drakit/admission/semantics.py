@@ -28,7 +28,11 @@ def _canonical(value: Any, name: str) -> Any:
         return value
     described = _fields(name)
     members = {key: _member(member, described[key]) for key, member in value.items() if key in described}
-    return {key: member for key, member in members.items() if not (described[key].type.item and not member)}
+    return {
+        key: member
+        for key, member in members.items()
+        if (member is not None or described[key].type.name == "time") and (member or not described[key].type.item)
+    }
 
 
 def _member(value: Any, field: fields.Field) -> Any:

@@ -1,1 +1,1 @@
-"""The rules, a module per kind or idea. Each adds to a `Faults` in the server's order; inputs are decoded v1 objects."""
+"""The rules, a module per idea. Each adds to a `Faults` in the server's order; inputs are decoded v1 objects."""
