@@ -13,6 +13,8 @@ from drakit.lint.rules.rule import Hit, Rule, Target
 
 __all__ = ["RULES"]
 
+_EVALUATIONS = 200_000  # about two seconds; whole clusters with all their claims are for explain and simulate
+
 
 class _Selector(NamedTuple):
     object: Object
@@ -113,8 +115,12 @@ def _has(device: Mapping[str, Any], read: Read, driver: str) -> bool:
 def _matches_nothing(data: Input, target: Target) -> Iterator[Hit]:
     views = list(_views(data))
     environment = cel.Environment(target.version)
+    left = _EVALUATIONS
     for own, given, _known in _requests(data) if views else ():
         programs = [_compiled(environment, each.expression) for each in (*given, *own)]
+        left -= len(views) * len(programs)
+        if left < 0:
+            return
         if own and all(programs) and not any(_matches(programs, view) for view in views):
             yield Hit(
                 own[-1].object,
