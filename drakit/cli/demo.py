@@ -114,9 +114,8 @@ def _forms(arguments: argparse.Namespace, known: tuple[str, ...]) -> tuple[str, 
     """The forms to show; v1 came with Kubernetes 1.34."""
     old = int(arguments.kubernetes_version.partition(".")[2]) < _V1_SINCE
     if old and arguments.form == "v1":
-        raise options.UsageError(
-            f"Kubernetes {arguments.kubernetes_version} does not serve v1 (1.{_V1_SINCE} was the first): give --form v1beta1"
-        )
+        version = arguments.kubernetes_version
+        raise options.UsageError(f"Kubernetes {version} has no v1 (1.{_V1_SINCE} was the first): give --form v1beta1")
     if arguments.form == "both":
         return tuple(form for form in known if not (old and form == "v1"))
     return (arguments.form,)

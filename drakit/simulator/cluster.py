@@ -7,9 +7,9 @@ requests are real.
 import asyncio
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import yaml
 
@@ -24,6 +24,7 @@ from drakit.simulator.runtime import Container, Runtime
 __all__ = ["QUICK", "Cluster", "SimulatedNode", "resource_of"]
 
 Object = dict[str, Any]
+T = TypeVar("T")
 
 QUICK = Timers(
     reconciler_tick=0.05,
@@ -45,6 +46,7 @@ QUICK = Timers(
 _RESOURCES = {
     resource.kind: resource
     for resource in (
+        kube.EVENTS,
         kube.DEVICE_CLASSES,
         kube.DEVICE_TAINT_RULES,
         kube.NAMESPACES,
@@ -137,6 +139,7 @@ class Cluster:
         self._names, self._timers, self._clock, self._seed = tuple(nodes), timers, clock, seed
         self.server = FakeAPIServer(version, gates=None if gates is None else tuple(gates), clock=clock)
         self.nodes: dict[str, SimulatedNode] = {}
+        self.drivers: list[DriverProcess] = []
         self._client: kube.Client | None = None
         self._stack = contextlib.AsyncExitStack()
 
@@ -203,7 +206,8 @@ class Cluster:
         files, environment = self.service_account(f"drakit-{node.name}", node=node.name)
         command = driver_command({**node.driver_flags(), "--service-account-directory": str(files), **given})
         name = flags.get("driver_name", "driver") + (f"-{flags['pod_uid']}" if "pod_uid" in flags else "")
-        process = DriverProcess(command, node.directory / f"{name}.log", environment)
+        process = DriverProcess(command, node.directory / f"{name}.log", environment, node=node.name)
+        self.drivers.append(process)
         await process.start()
         self._stack.push_async_callback(process.stop)
         return process
@@ -233,20 +237,29 @@ class Cluster:
     ) -> list[Object]:
         """The objects of a collection, as soon as they fulfil `condition`."""
         async with kube.Reflector(self.api, resource, namespace=namespace, clock=self._clock) as reflector:
-            await reflector.synced.wait()
+            await self._while_well(reflector.synced.wait())
             changes = reflector.changes()
-            waiting = asyncio.ensure_future(anext(changes))
-            try:
-                while True:
-                    objects = list(reflector)
-                    if condition(objects):
-                        return objects
-                    await waiting
-                    waiting = asyncio.ensure_future(anext(changes))
-            finally:
-                waiting.cancel()
-                await asyncio.gather(waiting, return_exceptions=True)
-                await changes.aclose()  # type: ignore[attr-defined]
+            assert isinstance(changes, AsyncGenerator)
+            async with contextlib.aclosing(changes):
+                while not condition(objects := list(reflector)):
+                    await self._while_well(anext(changes))
+                return objects
+
+    async def _while_well(self, awaitable: Awaitable[T]) -> T:
+        """Await something as long as control plane and kubelets live; what ended one of them is raised."""
+        waiting = asyncio.ensure_future(awaitable)
+        parts = [self.control_plane.task, *(node.kubelet.task for node in self.nodes.values())]
+        running = {part for part in parts if part is not None}
+        try:
+            await asyncio.wait({waiting, *running}, return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                for part in running:
+                    if part.done():
+                        part.result()
+            return await waiting
+        finally:
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
 
     async def pod(self, name: str, *, phase: str = "Running", namespace: str = "default") -> Object:
         """A pod, as soon as it has that phase."""

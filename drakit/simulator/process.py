@@ -27,10 +27,13 @@ class DriverProcess:
         command: what to run.
         log: where standard output and error go (appended).
         environment: added to the little that is passed on; settings of this process are not.
+        node: the node that it serves.
     """
 
-    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
-        self.command, self.log = tuple(command), log
+    def __init__(
+        self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None, *, node: str = ""
+    ) -> None:
+        self.command, self.log, self.node = tuple(command), log, node
         self._environment = {key: os.environ[key] for key in _KEPT if key in os.environ} | dict(environment or {})
         self._process: asyncio.subprocess.Process | None = None
 

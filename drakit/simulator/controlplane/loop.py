@@ -48,6 +48,11 @@ class ControlPlane:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
+    @property
+    def task(self) -> asyncio.Task[None] | None:
+        """The run. It ends early only by a fault of the simulator."""
+        return self._task
+
     async def _run(self, started: asyncio.Event) -> None:
         caches = self._caches
         async with caches, asyncio.TaskGroup() as group:

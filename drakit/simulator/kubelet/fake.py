@@ -99,6 +99,11 @@ class FakeKubelet:
         with contextlib.suppress(asyncio.CancelledError):
             await task
 
+    @property
+    def task(self) -> asyncio.Task[None] | None:
+        """The run; None: stopped. It ends early only by a fault of the simulator."""
+        return self._task
+
     async def restart(self) -> None:
         """Stop and start again."""
         await self.stop()
