@@ -18,7 +18,7 @@ __all__ = ["Document", "Position", "ReadError", "read"]
 
 _LOADER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where libyaml is there
 _DEPTH = 100
-_NODES = 3_000_000  # aliases multiply: a file of a kilobyte may stand for gigabytes
+_NODES = 10_000  # and two for each character: more is made by aliases, which can stand for gigabytes
 # JSON writes characters above 16 bits as two escapes, which YAML does not take.
 _SURROGATES = re.compile(r"\\u(d[89ab]..)\\u(d[c-f]..)|\\u(d[89a-f]..)|\\.", re.IGNORECASE)
 _TAG = "tag:yaml.org,2002:"
@@ -50,7 +50,7 @@ class Document:
             ReadError: nested too deeply, or an alias that contains itself.
         """
         self._root, self._text = root, text
-        self._nodes = 0
+        self._left = _NODES + 2 * len(text)
         self.repeated: list[tuple[str, Position]] = []
         self.value = self._value(root, 0)
 
@@ -100,8 +100,8 @@ class Document:
         return node, mark, rest
 
     def _value(self, node: yaml.Node, depth: int) -> Any:
-        self._nodes += 1
-        if depth > _DEPTH or self._nodes > _NODES:
+        self._left -= 1
+        if depth > _DEPTH or self._left < 0:
             raise ReadError("is nested too deeply, or too large", _position(node.start_mark))
         if isinstance(node, yaml.ScalarNode):
             return _scalar(node)

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from drakit import admission, lint
 
@@ -80,3 +82,17 @@ def test_alpha_examples_need_their_gates(lint_text: Lint) -> None:
         dropped = [finding for finding in report.findings if finding.rule == "dropped-field"]
         assert dropped
         assert all(gate in finding.message for finding in dropped), name
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(files(DIRECTORY)),
+    st.lists(st.tuples(st.integers(0, 2000), st.text("{}[]:-&*!|>'\"%@`#, \n0aé", max_size=2)), min_size=1, max_size=4),
+)
+def test_no_change_of_an_example_crashes_lint(name: str, changes: list[tuple[int, str]]) -> None:
+    text = (DIRECTORY / f"{name}.yaml").read_text()
+    for place, change in changes:
+        place %= len(text)
+        text = text[:place] + change + text[place + 1 :]
+    report = lint.lint([lint.Source(name, text)])
+    assert all(finding.line >= 1 and finding.message for finding in report.findings)
