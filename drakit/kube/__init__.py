@@ -7,6 +7,7 @@ read-modified-written through typed models. What may be repeated after which fai
 from drakit.kube.backoff import Backoff
 from drakit.kube.client import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Client, Event
 from drakit.kube.credentials import Credentials, Grant, find, from_kubeconfig, in_cluster
+from drakit.kube.election import Election, LostLeadershipError
 from drakit.kube.errors import (
     ApiError,
     Cause,
@@ -62,11 +63,13 @@ __all__ = [
     "Conflict",
     "Credentials",
     "CredentialsError",
+    "Election",
     "Event",
     "Forbidden",
     "Gone",
     "Grant",
     "Invalid",
+    "LostLeadershipError",
     "NotFound",
     "NotServed",
     "Recorder",
