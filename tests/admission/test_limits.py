@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from drakit import admission
 from drakit.api import limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Json = dict[str, Any]
 
@@ -373,12 +375,9 @@ def faults(obj: Json) -> list[tuple[str, str]]:
     return [(fault.reason, fault.path) for fault in admission.validate(obj, "1.37", ALL_GATES)]
 
 
-@pytest.mark.parametrize(
-    ("limit", "kind", "number", "spec", "field", "reason"), SPEC_LIMITS, ids=[row[0] for row in SPEC_LIMITS]
-)
-def test_spec_limits(
-    make: Any, limit: str, kind: str, number: int, spec: Callable[[int], Json], field: str, reason: str
-) -> None:
+@pytest.mark.parametrize("row", SPEC_LIMITS, ids=[row[0] for row in SPEC_LIMITS])
+def test_spec_limits(make: Any, row: tuple[str, str, int, Callable[[int], Json], str, str]) -> None:
+    _, kind, number, spec, field, reason = row
     version = "v1alpha3" if kind == "ResourcePoolStatusRequest" else "v1"
     assert faults(make(kind, version=version, **spec(number))) == []
     assert (reason, field) in faults(make(kind, version=version, **spec(number + 1)))
@@ -480,12 +479,9 @@ STATUS_LIMITS: list[tuple[str, int, Callable[[int], Json], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("limit", "number", "status", "field", "reason"), STATUS_LIMITS, ids=[row[0] for row in STATUS_LIMITS]
-)
-def test_claim_status_limits(
-    make: Any, limit: str, number: int, status: Callable[[int], Json], field: str, reason: str
-) -> None:
+@pytest.mark.parametrize("row", STATUS_LIMITS, ids=[row[0] for row in STATUS_LIMITS])
+def test_claim_status_limits(make: Any, row: tuple[str, int, Callable[[int], Json], str, str]) -> None:
+    _, number, status, field, reason = row
     stored = make("ResourceClaim")
 
     def answer(count: int) -> admission.Answer:

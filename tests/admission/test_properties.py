@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -15,6 +14,9 @@ from hypothesis import strategies as st
 
 from drakit import admission, api
 from drakit.admission import decoding, replay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Json = dict[str, Any]
 

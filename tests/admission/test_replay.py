@@ -57,7 +57,7 @@ def test_same_order_of_causes_but_for_maps(answers: Any) -> None:
 
 USERS = {
     "none": User(name="rec-user-none", allows=lambda *_: False),
-    "binding": User(name="rec-user-binding", allows=lambda verb, resource, _: resource.endswith("/binding")),
+    "binding": User(name="rec-user-binding", allows=lambda _verb, resource, _: resource.endswith("/binding")),
     "driver": User(
         name="driver", allows=lambda verb, _, name: (verb, name) == ("arbitrary-node:update", "rec.example.com")
     ),
@@ -65,7 +65,7 @@ USERS = {
         name="rec-user-driver-other",
         allows=lambda verb, _, name: (verb, name) == ("arbitrary-node:update", "other.example.com"),
     ),
-    "both": User(name="both", allows=lambda verb, resource, name: name in {"", "rec.example.com"}),
+    "both": User(name="both", allows=lambda _verb, _, name: name in {"", "rec.example.com"}),
     "wild": User(name="wild", allows=lambda *_: True),
     "node-sa": User(
         name="system:serviceaccount:rec:drv", allows=lambda verb, *_: verb == "associated-node:update", node="rec-node"
