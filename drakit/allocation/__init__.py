@@ -7,6 +7,7 @@ from drakit.allocation.features import Features
 from drakit.allocation.score import normalize, score
 from drakit.allocation.search import Budget, Prunings
 from drakit.allocation.state import AllocatedState
+from drakit.allocation.verify import Inputs, Violation, verify
 
 __all__ = [
     "AllocatedState",
@@ -16,8 +17,11 @@ __all__ = [
     "Budget",
     "Contents",
     "Features",
+    "Inputs",
     "NodeError",
     "Prunings",
+    "Violation",
     "normalize",
     "score",
+    "verify",
 ]

@@ -133,6 +133,14 @@ class Allocator:
             raise found[1].with_traceback(None)
         return found[1]
 
+    def pools(self, node: core.Node) -> Sequence[Pool]:
+        """The pools that a node sees, in search order.
+
+        Raises:
+            AllocationError: The node selector of a slice cannot be parsed.
+        """
+        return self._spaces.of(node.metadata.name, node.metadata.labels).pools
+
     def problem(self, plan: Plan, pools: Sequence[Pool]) -> Problem:
         """The plan on these pools, after the validation pass.
 

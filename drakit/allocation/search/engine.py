@@ -123,7 +123,7 @@ class _Search:
         if self._patience:
             found = self._explore()
         if found is _TIRED:
-            self._patience = 0
+            self._patience = -1
             self._tighten()
             self.state = State(self.problem)
             self.stack.clear()

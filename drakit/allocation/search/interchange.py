@@ -11,6 +11,10 @@ rest of the request uses devices behind `e`, hence behind `d`, and `d` only serv
 `e`: the request now uses `d` and the same others, in ascending order; later slots use `e` where they used `d`. That is
 an allocation below `d`, which the search would have found. The same exchange maps a fatal error below `e` to one below
 `d`. So `e` fails too.
+
+One exception: an All request takes its members in order, and whether it fails quietly (a member is in use) or fatally (a
+member violates a constraint) depends on which comes first. Members of All requests with constraints are equivalent to
+nothing.
 """
 
 from __future__ import annotations
@@ -55,6 +59,8 @@ def signature(overview: Overview, device: int) -> Hashable:
     values: list[int] = []
     for variant in problem.plan.variants:
         number = variant.number
+        if variant.constraints and overview.members[number] >> device & 1:
+            return device
         role = (
             (overview.possible[number] >> device & 1)
             | (overview.failing[number] >> device & 1) << 1
