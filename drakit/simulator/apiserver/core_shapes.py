@@ -8,6 +8,7 @@ from drakit.simulator.apiserver.shapes import (
     INT32,
     INTEGER,
     OPEN,
+    QUANTITY,
     STRING,
     TIME,
     Shape,
@@ -91,8 +92,8 @@ _RESOURCES = struct(
     claims=keyed(
         struct(_V1 + "ResourceClaim", required=("name",), name=STRING, request=STRING), "name", patch_key=None
     ),
-    limits=mapping(),
-    requests=mapping(),
+    limits=mapping(QUANTITY),
+    requests=mapping(QUANTITY),
 )
 _ENV = struct(_V1 + "EnvVar", is_open=True, required=("name",), name=STRING, value=STRING)
 _PORT = struct(
@@ -148,7 +149,7 @@ _POD_SPEC = struct(
     initContainers=keyed(_CONTAINER, "name"),
     nodeName=STRING,
     nodeSelector=mapping(is_atomic=True),
-    overhead=mapping(),
+    overhead=mapping(QUANTITY),
     priority=INT32,
     priorityClassName=STRING,
     resourceClaims=keyed(_POD_CLAIM, "name"),
@@ -197,8 +198,8 @@ _NODE = _kind(
         _V1 + "NodeStatus",
         is_open=True,
         addresses=keyed(struct(_V1 + "NodeAddress", address=STRING, type=STRING), "type"),
-        allocatable=mapping(),
-        capacity=mapping(),
+        allocatable=mapping(QUANTITY),
+        capacity=mapping(QUANTITY),
         conditions=keyed(_condition(_V1 + "NodeCondition"), "type"),
         images=listed(OPEN),
         nodeInfo=OPEN,

@@ -9,6 +9,7 @@ from drakit import admission
 from drakit.simulator.apiserver import plain
 from drakit.simulator.apiserver.errors import Refused, bad_request, invalid
 from drakit.simulator.apiserver.paths import Target
+from drakit.simulator.apiserver.resource_shapes import shape_of
 from drakit.simulator.apiserver.resources import RESOURCE, Kind
 
 __all__ = ["Circumstances", "Gatekeeper", "Verdict", "decode"]
@@ -51,7 +52,8 @@ class Gatekeeper:
         if target.kind.group == RESOURCE:
             return self._ask_admission(verb, target, body, stored, circumstances)
         try:
-            return Verdict(plain.admit(target, decode(target.kind, body), stored))
+            shape = shape_of(target.kind, target.version, self.version)
+            return Verdict(plain.admit(target, decode(target.kind, body), stored, shape))
         except Refused as refusal:
             return Verdict(None, refusal)
 

@@ -24,7 +24,7 @@ from drakit.simulator.apiserver.errors import (
 from drakit.simulator.apiserver.gatekeeper import Circumstances, Gatekeeper, Verdict, decode
 from drakit.simulator.apiserver.options import DeleteOptions, WriteOptions
 from drakit.simulator.apiserver.paths import Target
-from drakit.simulator.apiserver.plain import check_identity
+from drakit.simulator.apiserver.plain import check_identity, check_types
 from drakit.simulator.apiserver.resources import NAMESPACES, RESOURCE, Kind, Registry
 from drakit.simulator.apiserver.shapes import Shape
 from drakit.simulator.apiserver.storage import Key, Record, Storage
@@ -364,11 +364,12 @@ class Objects:
             Refused: 400, 404 (status of nothing), 409 (another manager's fields), 422, 500 (undeclared fields).
         """
         config = decode(target.kind, body)
+        shape = self.shape_of(target.kind, target.version)
+        check_types(target, config, shape)
         check_identity(target, config)
         metadata = config.get("metadata") or {}
         if metadata.get("managedFields"):
             raise bad_request("metadata.managedFields must be nil")
-        shape = self.shape_of(target.kind, target.version)
         where = f"{target.namespace or ''}/{target.name}"
         subject = f"{where}; {target.api_version}, Kind={target.kind.kind}"
         check_declared(config, shape, subject)
@@ -380,7 +381,7 @@ class Objects:
         live = self._current(target, existing) if existing is not None else None
         merged, owners = apply(live, config, shape, writer, force=options.force)
         merged["kind"], merged["apiVersion"] = target.kind.kind, target.api_version
-        merged["metadata"] = {**merged.get("metadata", {}), "name": metadata.get("name") or target.name}
+        merged["metadata"] = {**(merged.get("metadata") or {}), "name": metadata.get("name") or target.name}
         options = msgspec.structs.replace(options, owners=owners)
         body = msgspec.json.encode(merged)
         if existing is None:

@@ -10,8 +10,9 @@ from typing import Any
 from drakit.simulator.apiserver.errors import bad_request, invalid
 from drakit.simulator.apiserver.paths import Target
 from drakit.simulator.apiserver.resources import NAMESPACES, NODES, PODS
+from drakit.simulator.apiserver.shapes import Shape
 
-__all__ = ["admit", "check_identity"]
+__all__ = ["admit", "check_identity", "check_types"]
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _SUBDOMAIN_TEXT = (
@@ -36,12 +37,56 @@ def check_identity(target: Target, body: dict[str, Any]) -> None:
         )
 
 
-def admit(target: Target, body: dict[str, Any], stored: dict[str, Any] | None) -> dict[str, Any]:
+_GO_TYPES = {
+    "object": "struct",
+    "map": "map",
+    "array": "slice",
+    "string": "string",
+    "integer": "int64",
+    "boolean": "bool",
+}
+_JSON_WORDS = {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number"}
+_PYTHON_TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "map": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "boolean": (bool,),
+}
+
+
+def check_types(target: Target, value: Any, shape: Shape | None, path: str = "") -> None:
+    """Refuse values of another type than the known fields have; null is always allowed.
+
+    Raises:
+        Refused: 400.
+    """
+    if value is None or shape is None or shape.type not in _PYTHON_TYPES:
+        return
+    fits = isinstance(value, _PYTHON_TYPES[shape.type]) and (shape.type == "boolean" or not isinstance(value, bool))
+    if not fits and not (shape.reference.endswith(".Quantity") and isinstance(value, int | float)):
+        kind, version = target.kind.kind, target.version
+        word, type_ = _JSON_WORDS.get(type(value), "value"), _GO_TYPES[shape.type]
+        where = f"Go struct field {path.removeprefix('.')} of type {type_}"
+        raise bad_request(
+            f'{kind} in version "{version}" cannot be handled as a {kind}: json: cannot unmarshal {word} into {where}'
+        )
+    if isinstance(value, dict):
+        for name, child in value.items():
+            check_types(target, child, shape.field(name), f"{path}.{name}")
+    elif isinstance(value, list):
+        for item in value:
+            check_types(target, item, shape.item, path)
+
+
+def admit(
+    target: Target, body: dict[str, Any], stored: dict[str, Any] | None, shape: Shape | None = None
+) -> dict[str, Any]:
     """The object to store: the body with its defaults, its status or everything but its status kept from `stored`."""
+    check_types(target, body, shape)
     check_identity(target, body)
     metadata = body.get("metadata")
-    if metadata is not None and not isinstance(metadata, dict):
-        raise bad_request(f"{target.kind.kind} cannot be handled: metadata must be an object")
     obj = {**body, "apiVersion": target.kind.api_version(target.kind.storage), "kind": target.kind.kind}
     obj["metadata"] = dict(metadata or {})
     if not target.kind.namespaced:

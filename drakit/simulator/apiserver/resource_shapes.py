@@ -7,7 +7,7 @@ import msgspec
 from drakit.api import fields
 from drakit.simulator.apiserver.core_shapes import CORE_SHAPES, OBJECT_META, kind_fields
 from drakit.simulator.apiserver.resources import RESOURCE, Kind
-from drakit.simulator.apiserver.shapes import ANY, BOOLEAN, INTEGER, OPEN, STRING, Shape
+from drakit.simulator.apiserver.shapes import ANY, BOOLEAN, INTEGER, OPEN, QUANTITY, STRING, Shape
 
 __all__ = ["shape_of"]
 
@@ -16,7 +16,7 @@ _SCALARS: dict[str, Shape] = {
     "string": STRING,
     "integer": INTEGER,
     "boolean": BOOLEAN,
-    "quantity": Shape("string", reference="io.k8s.apimachinery.pkg.api.resource.Quantity"),
+    "quantity": QUANTITY,
     "time": Shape("string", format="date-time", reference=_META + "Time"),
     "raw": Shape("any", atomic=True, reference="io.k8s.apimachinery.pkg.runtime.RawExtension"),
     "any": ANY,

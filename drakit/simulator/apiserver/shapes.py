@@ -52,6 +52,7 @@ INTEGER = Shape("integer", format="int64")
 INT32 = Shape("integer", format="int32")
 BOOLEAN = Shape("boolean")
 TIME = Shape("string", format="date-time")
+QUANTITY = Shape("string", reference="io.k8s.apimachinery.pkg.api.resource.Quantity")
 
 
 def struct(reference: str = "", *, is_open: bool = False, required: tuple[str, ...] = (), **fields: Shape) -> Shape:
