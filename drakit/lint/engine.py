@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from drakit import admission, cdi
+from drakit.api import fields
 from drakit.lint.documents import Document, Position, ReadError, read
 from drakit.lint.findings import Finding, Severity
 from drakit.lint.objects import Input, Object, expand
@@ -97,7 +98,7 @@ def _cdi(file: str, document: Document) -> Iterator[Finding]:
 
 def _refused(data: Input, cluster: Target) -> Iterator[Finding]:
     for each in data.objects:
-        if each.dra:
+        if each.dra or (not each.group and each.kind in fields.KINDS):
             for refusal in refusals(each, data, cluster):
                 severity = Severity.ERROR if refusal.error else Severity.WARNING
                 yield _of_object(severity, refusal.rule, refusal.message, each, refusal.path)

@@ -67,8 +67,8 @@ class Object:
         """`value` stands at path `prefix` of `document`."""
         self.file, self.document, self.value = file, document, value
         self.prefix = prefix
-        api_version = text(value, "apiVersion")
-        self.group, _, self.version = api_version.rpartition("/")
+        self.api_version = text(value, "apiVersion")
+        self.group, _, self.version = self.api_version.rpartition("/")
         self.kind = text(value, "kind")
         self.name, self.namespace = text(value, "metadata", "name"), text(value, "metadata", "namespace")
 
@@ -112,7 +112,7 @@ class Request(NamedTuple):
 
 
 class PodSpec(NamedTuple):
-    """The pod spec of a pod, or of what makes pods."""
+    """The pod spec of a pod, or of what makes pods; or the spec of a PodGroup, which names claims in the same way."""
 
     owner: Object
     path: str
@@ -189,7 +189,8 @@ def selectors(path: str, body: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _pod_specs(each: Object) -> Iterator[PodSpec]:
-    path: tuple[str, ...] | None = () if each.kind == "Pod" and not each.group else _TEMPLATES.get(each.kind)
+    itself = (each.kind, each.group) in {("Pod", ""), ("PodGroup", "scheduling.k8s.io")}
+    path: tuple[str, ...] | None = () if itself else _TEMPLATES.get(each.kind)
     if path is not None:
         spec = mapping(each.value, *path, "spec")
         if spec:

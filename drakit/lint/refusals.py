@@ -29,6 +29,11 @@ class Refusal(NamedTuple):
 def refusals(each: Object, data: Input, cluster: Target) -> Iterator[Refusal]:
     """What a server of `cluster` says when `each` is created."""
     kind = fields.KINDS.get(each.kind)
+    if kind is not None and not each.dra:
+        yield Refusal(
+            "unknown-kind", "apiVersion", f"{each.kind} is in resource.k8s.io/v1, not in {each.api_version!r}"
+        )
+        return
     if kind is None:
         yield Refusal("unknown-kind", "kind", f"resource.k8s.io has no kind {each.kind!r}")
         return

@@ -104,6 +104,13 @@ def test_what_is_not_served(lint_text: Lint, version: str, api_version: str, kin
     assert rule in {finding.rule for finding in lint_text(text, version=version).findings}
 
 
+@pytest.mark.parametrize("api_version", ["v1", "''"])
+def test_kinds_without_their_group(lint_text: Lint, api_version: str) -> None:
+    [finding] = lint_text(CLAIM.replace("resource.k8s.io/v1", api_version)).findings
+    assert (finding.rule, finding.line, finding.path) == ("unknown-kind", 1, "apiVersion")
+    assert lint_text(CLAIM.replace("resource.k8s.io/v1", "example.com/v1")).findings == ()
+
+
 def test_cel_errors_stand_where_the_expression_is_wrong(lint_text: Lint) -> None:
     text = (
         CLAIM

@@ -93,6 +93,7 @@ def using(name: str) -> str:
 MODEL = 'device.attributes["gpu.example.com"].model'
 IN_TEAM = "namespace: team\n"
 NAMESPACE = 'apiVersion: v1\nkind: Namespace\nmetadata: {name: default, labels: {resource.kubernetes.io/admin-access: "true"}}\n---\n'
+POD_GROUP = "scheduling.k8s.io/v1beta1\nkind: PodGroup"
 FROM_TEMPLATE = pod("resourceClaims:\n- name: gpu\n  resourceClaimTemplateName: gpus\n", name="maker")
 TOLERATION = "tolerations:\n- {key: a, operator: Exists%s}\n"
 DERIVED = "derivedAttributes:\n- name: derived/numa\n  expression: device.attributes['gpu.example.com'].numa\n"
@@ -319,6 +320,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         [
             claim(request(), meta=IN_TEAM) + pod(using("claim")),
             claim(request(), kind="ResourceClaimTemplate", name="gpus", meta=IN_TEAM) + FROM_TEMPLATE,
+            claim(request(), meta=IN_TEAM) + pod(using("claim")).replace("v1\nkind: Pod", POD_GROUP),
         ],
         [
             claim(request()) + pod(using("claim")),
@@ -333,11 +335,15 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
             claim(request(), name="maker-gpu-x7k2p", meta=GENERATED_META) + pod(using("maker-gpu-x7k2p")),
             claim(request(), name="m-gpu-x7k2p", meta="annotations: {resource.kubernetes.io/pod-claim-name: gpu}\n")
             + pod(using("m-gpu-x7k2p")),
+            claim(request(), name="maker-gpu-x7k2p", meta=GENERATED_META)
+            + pod(using("maker-gpu-x7k2p"), name="maker").replace("v1\nkind: Pod", POD_GROUP),
             FROM_TEMPLATE + pod(using("maker-gpu-x7k2p")),
         ],
         [
             claim(request()) + pod(using("claim")),
             claim(request(), name="maker-gpu-x7k2p", meta=GENERATED_META) + pod(using("maker-gpu-x7k2p"), name="maker"),
+            claim(request(), name="m-gpu-x7k2p", meta="annotations: {resource.kubernetes.io/pod-claim-name: gpu}\n")
+            + pod(using("m-gpu-x7k2p"), name="m"),
             FROM_TEMPLATE + pod(using("shared")),
             FROM_TEMPLATE + pod(using("maker-gpu-x7k2p"), namespace="team"),
         ],

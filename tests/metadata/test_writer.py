@@ -75,7 +75,7 @@ def test_files_modes_and_versions_m1_m2_m3_m8(data: Path, store: cdi.Store, writ
         '  "apiVersion": "metadata.resource.k8s.io/v1beta1",',
         '  "apiVersion": "metadata.resource.k8s.io/v1alpha1",',
     ]
-    assert json.loads(spec.read_text()) == {
+    expected = {
         "cdiVersion": "0.5.0",
         "kind": f"{DRIVER}/metadata",
         "devices": [
@@ -94,6 +94,7 @@ def test_files_modes_and_versions_m1_m2_m3_m8(data: Path, store: cdi.Store, writ
             }
         ],
     }
+    assert spec.read_text() == json.dumps(expected, indent=2)  # keys in this order, no newline at the end
 
 
 def test_a_uid_that_begins_with_a_letter_needs_an_older_version(store: cdi.Store, writer: metadata.Writer) -> None:

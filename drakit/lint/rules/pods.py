@@ -98,8 +98,9 @@ def _generated(data: Input, _: Target) -> Iterator[Hit]:
 def _makers(claim: Object) -> list[str]:
     metadata: dict[str, Any] = mapping(claim.value, "metadata")
     owners = [text(owner, "name") for owner in items(metadata, "ownerReferences") if text(owner, "kind") == "Pod"]
-    if not owners and _POD_CLAIM_NAME in mapping(metadata, "annotations"):
-        owners = [claim.name.removesuffix(claim.name[-_SUFFIX - 1 :])]
+    entry = text(metadata, "annotations", _POD_CLAIM_NAME)
+    if not owners and entry:
+        owners = [claim.name[:-_SUFFIX].removesuffix(f"-{entry}-")]
     return owners
 
 
