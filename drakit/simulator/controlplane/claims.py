@@ -26,6 +26,7 @@ __all__ = [
     "generate_name",
     "is_done",
     "pods_of_claim",
+    "reserve_prescheduled",
     "sync_claim",
     "unprotected_claim",
 ]
@@ -198,6 +199,26 @@ def claim_names(pod: Object) -> dict[str, str | None]:
         elif statuses[name].get("resourceClaimName"):
             names[name] = statuses[name]["resourceClaimName"]
     return names
+
+
+def reserve_prescheduled(pod: Object, claims: Iterable[Object]) -> tuple[UpdateClaimStatus, ...]:
+    """Reserve allocated claims for a pod that has a node without the scheduler's doing.
+
+    Claims that are not allocated stay so: the kubelet will refuse the pod.
+    """
+    if not pod["spec"].get("nodeName") or is_done(pod) or pod["metadata"].get("deletionTimestamp"):
+        return ()
+    wanted = {name for name in claim_names(pod).values() if name}
+    metadata = pod["metadata"]
+    consumer = {"resource": "pods", "name": metadata["name"], "uid": metadata["uid"]}
+    updates = []
+    for claim in claims:
+        status = claim.get("status") or {}
+        reserved = list(status.get("reservedFor") or ())
+        missing = all(entry["uid"] != metadata["uid"] for entry in reserved)
+        if claim["metadata"]["name"] in wanted and status.get("allocation") and missing:
+            updates.append(UpdateClaimStatus({**claim, "status": {**status, "reservedFor": [*reserved, consumer]}}))
+    return tuple(updates)
 
 
 def pods_of_claim(claim: Object) -> tuple[str, ...]:

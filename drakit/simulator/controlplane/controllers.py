@@ -94,7 +94,7 @@ class ClaimController:
         except MissingTemplateError as error:
             await self._complain(pod, str(error))
             return
-        for action in actions:
+        for action in (*actions, *decisions.reserve_prescheduled(pod, claims)):
             await self._perform(action, pod)
         if any(isinstance(action, CreateClaim) for action in actions):
             self.queue.add(("pod", namespace, name))

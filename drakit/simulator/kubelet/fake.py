@@ -60,6 +60,7 @@ class FakeKubelet:
         self._task: asyncio.Task[None] | None = None
         self._started = asyncio.Event()
         self._workers: dict[str, PodWorker] = {}
+        self._finished: set[str] = set()
         self._group: asyncio.TaskGroup | None = None
         self.plugins = self._new_plugins()
 
@@ -76,7 +77,7 @@ class FakeKubelet:
         self.root.mkdir(parents=True, exist_ok=True)
         self.plugins_directory.mkdir(exist_ok=True)
         self.plugins = self._new_plugins()
-        self._workers = {}
+        self._workers, self._finished = {}, set()
         self._started = asyncio.Event()
         self._task = asyncio.create_task(self._run(), name=f"kubelet {self.node}")
         started = asyncio.create_task(self._started.wait())
@@ -210,17 +211,21 @@ class FakeKubelet:
         if worker is not None:
             worker.update(pod)
             return
+        if uid in self._finished:
+            return  # news from before its end
         worker = self._workers[uid] = PodWorker(self, pod)
         self._spawn(self._work(worker))
 
     async def _work(self, worker: PodWorker) -> None:
-        try:
-            await worker.run()
-        finally:
-            self._workers.pop(worker.uid, None)
+        await worker.run()
+        del self._workers[worker.uid]
+        if not worker.gone:
+            self._finished.add(worker.uid)
 
     def _lose(self, pod: Pod) -> None:
-        worker = self._workers.get(pod["metadata"]["uid"])
+        uid = pod["metadata"]["uid"]
+        self._finished.discard(uid)
+        worker = self._workers.get(uid)
         if worker is not None:
             worker.disappear()
 

@@ -130,6 +130,7 @@ class Plugins:
                     await self._clock.sleep(self._timers.reconciler_tick)
                     await self._tick(registry)
         finally:
+            self._group = None
             registry.close()
             connections, self._connections = list(self._connections.values()), {}
             await asyncio.gather(*(connection.close() for connection in connections))
@@ -248,6 +249,8 @@ class Plugins:
 
     def _connect(self, instance: Instance) -> Connection:
         def changed(connected: bool) -> None:
+            if self._group is None:
+                return  # the run is over
             self._feed(ConnectionChanged(self._clock.monotonic(), instance.id, connected))
 
         return Connection(instance, clock=self._clock, timers=self._timers, rng=self._rng, changed=changed)

@@ -60,7 +60,8 @@ class PodWorker:
         self.uid: str = pod["metadata"]["uid"]
         self._node, self._pod = node, pod
         self._ending = asyncio.Event()
-        self._gone = False
+        self.gone = False
+        """Whether the object is known to be gone."""
         self._restarts: dict[str, int] = {}
         self._waiting: dict[str, tuple[str, str]] = {}
         self._reported: dict[str, Any] = {}
@@ -79,7 +80,7 @@ class PodWorker:
 
     def disappear(self) -> None:
         """The object is gone: deleted by force, or by this worker."""
-        self._gone = True
+        self.gone = True
         self._ending.set()
 
     async def run(self) -> None:
@@ -212,7 +213,7 @@ class PodWorker:
             sandbox=self.uid in self._node.runtime.sandboxes(),
             now=self._node.clock.now(),
         )
-        if status != self._reported and not self._gone:
+        if status != self._reported and not self.gone:
             self._reported = status
             await self._node.report(self._pod, status)
 
@@ -222,12 +223,12 @@ class PodWorker:
         grace = self._pod["metadata"].get("deletionGracePeriodSeconds")
         if grace is None:
             grace = self._pod["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE)
-        await self._node.runtime.stop_sandbox(self.uid, 0 if self._gone else grace)
+        await self._node.runtime.stop_sandbox(self.uid, 0 if self.gone else grace)
         await self._unprepare()
         if not reported:
             await self._send(podstatus.final_phase([*self._states("containers"), *self._states("initContainers")]))
         await self._ending.wait()
-        if not self._gone:
+        if not self.gone:
             await self._node.clock.sleep(self._node.timers.removal)
             await self._node.remove(self._pod)
         self._node.runtime.remove_sandbox(self.uid)
@@ -242,7 +243,7 @@ class PodWorker:
                 failures += 1
                 self._node.log(f"Error syncing pod, skipping: unprepare dynamic resources: {error}")
                 timers = self._node.timers
-                delay = timers.housekeeping if self._gone else timers.unprepare_delay(failures, self._node.rng)
+                delay = timers.housekeeping if self.gone else timers.unprepare_delay(failures, self._node.rng)
                 await self._node.clock.sleep(delay)
             else:
                 return

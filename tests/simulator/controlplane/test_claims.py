@@ -13,6 +13,7 @@ from drakit.simulator.controlplane.claims import (
     DeleteClaim,
     SetClaimStatuses,
     UpdateClaimStatus,
+    reserve_prescheduled,
     unprotected_claim,
 )
 
@@ -79,6 +80,29 @@ class TestGeneration:
     @given(st.integers(1, 253), st.integers(1, 63))
     def test_generated_names_leave_room_for_the_suffix(self, pod: int, claim: int) -> None:
         assert len(generate_name("p" * pod, "c" * claim)) <= 58
+
+
+class TestPrescheduled:
+    """Pods with a node that the scheduler did not give them."""
+
+    DIRECT = ({"name": "x", "resourceClaimName": "c"},)
+
+    def test_add_reserved(self, make: Any) -> None:
+        pod = make.pod(claims=self.DIRECT, nodeName="n")
+        other = make.pod("q")
+        (action,) = reserve_prescheduled(pod, [make.claim(allocated=True, reserved=(other,)), make.claim("unrelated")])
+        assert [entry["name"] for entry in action.claim["status"]["reservedFor"]] == ["q", "p"]
+
+    def test_unallocated_and_reserved_claims_stay(self, make: Any) -> None:
+        pod = make.pod(claims=self.DIRECT, nodeName="n")
+        assert reserve_prescheduled(pod, [make.claim()]) == ()
+        assert reserve_prescheduled(pod, [make.claim(allocated=True, reserved=(pod,))]) == ()
+
+    @pytest.mark.parametrize(
+        "state", [{}, {"nodeName": "n", "phase": "Failed"}, {"nodeName": "n", "deletionTimestamp": "x"}]
+    )
+    def test_not_for_pods_without_node_or_future(self, make: Any, state: dict[str, str]) -> None:
+        assert reserve_prescheduled(make.pod(claims=self.DIRECT, **state), [make.claim(allocated=True)]) == ()
 
 
 class TestSync:
