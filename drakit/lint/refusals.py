@@ -13,6 +13,7 @@ __all__ = ["Refusal", "refusals"]
 
 _UNKNOWN = re.compile(r'unknown field "(.+)"')
 _REPEATED = re.compile(r'duplicate field "(.+)"')
+_WARNED = re.compile(r"((?:spec|metadata)\S*): ")
 _FIELD = re.compile(r"Go struct field (\S+) of type")
 _SUGGESTION = "kubectl refuses it; other clients are only warned, and the field is dropped"
 
@@ -81,7 +82,8 @@ def _warnings(texts: tuple[str, ...]) -> Iterator[Refusal]:
         elif repeated:
             yield Refusal("repeated-key", repeated[1], "stands twice; the last one counts")
         elif "deprecated" not in text:  # rule deprecated-version says it better
-            yield Refusal("server-warning", "", text, error=False)
+            field = _WARNED.match(text)
+            yield Refusal("server-warning", field[1] if field else "", text[field.end() if field else 0 :], error=False)
 
 
 def _dropped(each: Object, stored: dict[str, Any], unknown: set[str], cluster: Target) -> Iterator[Refusal]:

@@ -111,6 +111,13 @@ def test_kinds_without_their_group(lint_text: Lint, api_version: str) -> None:
     assert lint_text(CLAIM.replace("resource.k8s.io/v1", "example.com/v1")).findings == ()
 
 
+def test_what_the_server_warns_of(lint_text: Lint) -> None:
+    [finding] = lint_text(SLICE.replace("gpu.example.com", "GPU.example.com")).findings
+    assert (finding.rule, finding.severity, finding.line) == ("server-warning", Severity.WARNING, 6)
+    assert finding.path == "spec.driver"
+    assert finding.message.startswith("driver names should be lowercase")
+
+
 def test_cel_errors_stand_where_the_expression_is_wrong(lint_text: Lint) -> None:
     text = (
         CLAIM
