@@ -15,7 +15,10 @@ from drakit import files
 from drakit.driver.sockets import is_live
 from drakit.files import Filesystem, LockFile, lock_offset
 
-__all__ = ["Instance", "Instances"]
+__all__ = ["DRAINED", "Instance", "Instances", "drain"]
+
+DRAINED = "drained"
+"""Holder of the publisher's record while and after the driver's slices are removed for good."""
 
 
 class Instance(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,6 +111,8 @@ class Instances:
         holder = self._holder()
         if holder is not None and holder.id == self.own.id:
             return True
+        if holder is not None and holder.id == DRAINED and holder.started >= self.own.started:
+            return False  # the slices are being removed for good; only an instance started after that publishes again
         newer = holder is None or holder.started < self.own.started
         if holder is None or not self._is_alive(holder) or (newer and not self._took):
             files.replace(self._fs, self._publisher, msgspec.json.encode(self.own))
@@ -133,6 +138,17 @@ class Instances:
 
     def _path(self, identifier: str) -> Path:
         return self._directory / f"{identifier}.json"
+
+
+def drain(fs: Filesystem, directory: Path, started: int) -> None:
+    """Stop all instances that were started before `started` (nanoseconds, wall clock) from publishing.
+
+    Args:
+        fs: file operations.
+        directory: the plugin directory.
+        started: usually now.
+    """
+    files.replace(fs, directory / "publisher.json", msgspec.json.encode(Instance(id=DRAINED, started=started)))
 
 
 def new_id() -> str:

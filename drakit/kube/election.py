@@ -73,6 +73,16 @@ class Election:
         """Whether this candidate leads now."""
         return self.leader == self._identity
 
+    @property
+    def lease(self) -> dict[str, str]:
+        """A reference to the Lease, for events."""
+        return {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "namespace": self._namespace,
+            "name": self._name,
+        }
+
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait until this candidate leads, then run `lead` for as long as it does; give the lease back at the end.
 

@@ -1,6 +1,7 @@
 """What the publisher counts; one registry for each app object, so that tests and instances do not share numbers."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 __all__ = ["Metrics"]
 
@@ -50,3 +51,7 @@ class Metrics:
             self.syncs.labels(result)
         for operation in ("create", "update", "delete"):
             self.writes.labels(operation)
+
+    def exposition(self) -> tuple[bytes, str]:
+        """All metrics of the registry in Prometheus' text format, and its content type."""
+        return generate_latest(self.registry), CONTENT_TYPE_LATEST
