@@ -102,7 +102,7 @@ def check(root: Node, declared: Declared) -> list[Issue]:
     checker.visit(root)
     if not checker.issues:
         apply = checker.substitution.apply
-        for node, _ in walk(root):
+        for node in walk(root):
             if node.type.free:
                 node.type = apply(node.type, close=True)
     return checker.issues

@@ -10,6 +10,7 @@ from drakit.cel.cost import MAX_COST, estimate
 from drakit.cel.errors import CompileError, EvaluationError, render
 from drakit.cel.exact import Builder
 from drakit.cel.folding import Constants, fold
+from drakit.cel.generate import generate
 from drakit.cel.libraries import CONSUMABLE_CAPACITY, DEVICE, LIST_TYPE_ATTRIBUTES, dialect
 from drakit.cel.metered import Metered
 from drakit.cel.parser import parse
@@ -48,6 +49,9 @@ class Program:
         self._constants = constants
         self._metered: tuple[Callable[[list[Any]], Any], int] | None = None
         self._exact: tuple[Callable[[list[Any]], Any], int] | None = None
+        self.fallbacks = 0
+        self.generated = False
+        self._run = self._prepare()
 
     def evaluate(self, view: DeviceView) -> bool:
         """Whether the device matches.
@@ -57,11 +61,27 @@ class Program:
         """
         if view.failure is not None:
             raise view.failure
-        variables = [view.as_map()]
-        value = self.exact(variables) if self.cost <= _UNMETERED else self.metered(variables)
-        if value.__class__ is not bool:
-            raise _no_bool(value)
-        return bool(value)
+        try:
+            value = self._run(view)
+        except Exception:
+            if not self.generated:
+                raise
+            self.fallbacks += 1  # whatever the generated code raised, the closures decide
+            value = self.exact([view.as_map()])
+        if value is True or value is False:
+            return value  # type: ignore[no-any-return]
+        raise _no_bool(value)
+
+    def _prepare(self) -> Callable[[DeviceView], Any]:
+        """Choose how to evaluate: generated code, or metered near the limit."""
+        if self.cost > _UNMETERED:
+            return lambda view: self.metered([view.as_map()])
+        environment = self._environment
+        generated = generate(
+            self._root, environment.functions, self._constants, tuple(environment.variables), device=True
+        )
+        self.generated = generated is not None
+        return generated or (lambda view: self.exact([view.as_map()]))
 
     def exact(self, variables: list[Any]) -> Any:
         """Evaluate by the exact evaluator."""

@@ -14,6 +14,7 @@ from drakit.cel.folding import membership
 from drakit.cel.functions import dispatch
 from drakit.cel.functions.regex import constant as constant_pattern
 from drakit.cel.messages import make
+from drakit.cel.runtime import not_equal
 from drakit.cel.syntax import Call, Comprehension, Entry, Ident, ListNode, Literal, MapNode, Node, Select, StructNode
 from drakit.cel.values import (
     MISSING,
@@ -181,7 +182,7 @@ class Builder:
 
     def equality(self, node: Call) -> Callable[[list[Any]], Any]:
         left, right = (self.build(each) for each in node.arguments)
-        implementation = equal if node.function == "_==_" else _not_equal
+        implementation = equal if node.function == "_==_" else not_equal
         return self.binary(self.priced(node, implementation), left, right)
 
     def not_false(self, node: Call) -> Callable[[list[Any]], Any]:
@@ -377,15 +378,6 @@ def right_or_nothing(closure: Callable[[list[Any]], Any], slots: list[Any]) -> N
 
 def _member(operand: Callable[[list[Any]], Any], members: frozenset[Any]) -> Callable[[list[Any]], Any]:
     return lambda slots: tag(operand(slots)) in members
-
-
-def _not_equal(left: Any, right: Any) -> bool:
-    try:
-        return not equal(left, right)
-    except PanicError:
-        raise
-    except EvaluationError:
-        return True
 
 
 def _logic(terms: list[Callable[[list[Any]], Any]], *, absorbing: bool) -> Callable[[list[Any]], Any]:

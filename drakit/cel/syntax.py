@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from drakit.cel.types import Type
 
@@ -202,13 +202,14 @@ def children(node: Node) -> Sequence[Node]:
     return ()
 
 
-def walk(root: Node) -> Iterator[tuple[Node, tuple[Node, ...]]]:
-    """Every node with its ancestors (outermost first), without recursion, parents before children."""
-    stack: list[tuple[Node, tuple[Node, ...]]] = [(root, ())]
+def walk(root: Node) -> list[Node]:
+    """Every node, without recursion, parents before children, in the order of the text."""
+    found: list[Node] = []
+    stack: list[Node] = [root]
     while stack:
-        node, ancestors = stack.pop()
-        yield node, ancestors
+        node = stack.pop()
+        found.append(node)
         below = children(node)
         if below:
-            path = (*ancestors, node)
-            stack.extend((child, path) for child in reversed(below))
+            stack.extend(reversed(below))
+    return found

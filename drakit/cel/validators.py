@@ -32,35 +32,32 @@ _CLAUSE_KINDS: Final = {
 
 def validate(root: Node, *, literals: bool = True) -> list[Issue]:
     """The complaints of upstream's validators, in their order; `literals` switches those that came with 1.29."""
-    nodes = list(walk(root))
+    nodes = walk(root)
     issues: list[Issue] = []
-    _homogeneous(nodes, issues)
+    calls = [node for node in nodes if isinstance(node, Call)]
+    formats = [node for node in calls if node.function == "format"]
+    _homogeneous(nodes, {inner for node in formats for inner in walk(node)}, issues)
     if literals:
         for function in ("duration", "timestamp", "matches"):
-            for node, _ in nodes:
-                if isinstance(node, Call) and node.function == function:
+            for node in calls:
+                if node.function == function:
                     _literal(node, issues)
-        for node, _ in nodes:
-            if isinstance(node, Call) and node.function == "format":
-                _format(node, issues)
+        for node in formats:
+            _format(node, issues)
     return issues
 
 
 # --- mixed literals
 
 
-def _homogeneous(nodes: Sequence[tuple[Node, tuple[Node, ...]]], issues: list[Issue]) -> None:
-    for kind in (ListNode, MapNode):
-        for node, ancestors in nodes:
-            if node.__class__ is kind and not _exempt(ancestors):
-                if isinstance(node, ListNode):
-                    _list(node, issues)
-                elif isinstance(node, MapNode):
-                    _map(node, issues)
-
-
-def _exempt(ancestors: tuple[Node, ...]) -> bool:
-    return any(isinstance(each, Call) and each.function == "format" for each in ancestors)
+def _homogeneous(nodes: Sequence[Node], exempt: set[Node], issues: list[Issue]) -> None:
+    """Lists first, then maps; what stands inside a call of `format` is exempt."""
+    for node in nodes:
+        if isinstance(node, ListNode) and node not in exempt:
+            _list(node, issues)
+    for node in nodes:
+        if isinstance(node, MapNode) and node not in exempt:
+            _map(node, issues)
 
 
 def _mismatch(node: Node, expected: Type, actual: Type) -> Issue:

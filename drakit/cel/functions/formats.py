@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from drakit.cel.functions.urls import UrlError, parse_request_uri
-from drakit.cel.values import EQUALITY, GO_NAMES, NONE, TYPE_NAMES, Optional, no_overload
+from drakit.cel.values import EQUALITY, GO_NAMES, NONE, TYPE_NAMES, Opaque, Optional, no_overload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +29,7 @@ _TIME: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0
 _DAYS: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
-class Format:
+class Format(Opaque):
     """A named format; `size` stands for the length of its regular expression in costs."""
 
     __slots__ = ("check", "name", "size")

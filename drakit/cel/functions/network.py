@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from drakit.cel.errors import EvaluationError
 from drakit.cel.functions.formatting import quoted
-from drakit.cel.values import EQUALITY, GO_NAMES, TYPE_NAMES, no_overload
+from drakit.cel.values import EQUALITY, GO_NAMES, TYPE_NAMES, Opaque, no_overload
 
 __all__ = ["OVERLOADS", "Address", "Network", "parse_address"]
 
@@ -17,7 +17,7 @@ _HEX: Final = frozenset("0123456789abcdefABCDEF")
 _LENGTH: Final = re.compile(r"[0-9]|[1-9][0-9]{1,8}", re.ASCII)
 
 
-class Address:
+class Address(Opaque):
     """An IP address: family (4 or 6) and number."""
 
     __slots__ = ("family", "number")
@@ -46,7 +46,7 @@ class Address:
         return self.number >> (_BITS[self.family] - bits)
 
 
-class Network:
+class Network(Opaque):
     """An address with a prefix length; host bits are kept."""
 
     __slots__ = ("address", "bits")

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from drakit.cel.errors import EvaluationError
 from drakit.cel.functions.formatting import quoted
-from drakit.cel.values import EQUALITY, GO_NAMES, TYPE_NAMES, no_overload
+from drakit.cel.values import EQUALITY, GO_NAMES, TYPE_NAMES, Opaque, no_overload
 
 __all__ = ["OVERLOADS", "Url", "UrlError", "parse_request_uri"]
 
@@ -35,7 +35,7 @@ def _text(raw: str) -> str:
     return raw.encode("latin-1").decode("utf-8", "replace")
 
 
-class Url:
+class Url(Opaque):
     """A parsed URL; fields hold one character a byte."""
 
     __slots__ = ("force_query", "fragment", "host", "omit_host", "opaque", "path", "query", "raw_path", "scheme", "user")
