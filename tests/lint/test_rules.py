@@ -359,16 +359,21 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     ),
 }  # fmt: skip
 
-PARAMETERS = [(rule, kind, text) for rule, cases in CASES.items() for kind, texts in enumerate(cases) for text in texts]
+PARAMETERS = [
+    pytest.param(rule, given, text, id=f"{rule}-{'given' if given else 'not-given'}-{number}")
+    for rule, cases in CASES.items()
+    for given, texts in zip((True, False), cases, strict=True)
+    for number, text in enumerate(texts)
+]
 
 
 def names(report: lint.Report) -> set[str]:
     return {finding.rule for finding in report.findings if finding.severity == lint.Severity.WARNING}
 
 
-@pytest.mark.parametrize(("rule", "kind", "text"), PARAMETERS)
-def test_warnings(lint_text: Lint, rule: str, kind: int, text: str) -> None:
-    assert (rule in names(lint_text(text, all_gates=True))) == (kind == 0)
+@pytest.mark.parametrize(("rule", "given", "text"), PARAMETERS)
+def test_warnings(lint_text: Lint, rule: str, given: bool, text: str) -> None:
+    assert (rule in names(lint_text(text, all_gates=True))) == given
 
 
 def test_every_rule_has_both_kinds_of_cases() -> None:
