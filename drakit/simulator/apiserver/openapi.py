@@ -1,6 +1,6 @@
 """OpenAPI v3, made from the shapes: as much as kubectl's explain, apply and field validation ask for.
 
-The documents have the structure of a real server's, not its descriptions.
+The documents have the structure of a real server's; the descriptions are our own.
 """
 
 import functools
@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from drakit.simulator.apiserver.answers import Answer
+from drakit.simulator.apiserver.descriptions import describe
 from drakit.simulator.apiserver.errors import no_such_path
 from drakit.simulator.apiserver.resource_shapes import shape_of
 from drakit.simulator.apiserver.resources import RESOURCE, Kind, Registry
@@ -130,8 +131,9 @@ def _add(shape: Shape, schemas: dict[str, Any]) -> None:
 
 def _schema(shape: Shape, schemas: dict[str, Any]) -> dict[str, Any]:
     schema: dict[str, Any] = {}
-    if shape.description:
-        schema["description"] = shape.description
+    name = shape.reference.rpartition(".")[2]
+    if describe(name):
+        schema["description"] = describe(name)
     if shape.reference.endswith(".Quantity"):
         return {**schema, "oneOf": [{"type": "string"}, {"type": "number"}]}
     schema["type"] = "object" if shape.type in {"map", "any"} else shape.type
@@ -139,7 +141,9 @@ def _schema(shape: Shape, schemas: dict[str, Any]) -> dict[str, Any]:
         schema["format"] = shape.format
     if shape.type == "object":
         if shape.fields:
-            schema["properties"] = {name: _used(field, schemas) for name, field in shape.fields.items()}
+            schema["properties"] = {
+                field: _described(_used(value, schemas), describe(name, field)) for field, value in shape.fields.items()
+            }
         if shape.required:
             schema["required"] = list(shape.required)
         if shape.is_open:
@@ -175,6 +179,10 @@ def _used(shape: Shape, schemas: dict[str, Any]) -> dict[str, Any]:
         return _schema(shape, schemas)
     _add(shape, schemas)
     return {"allOf": [{"$ref": _SCHEMAS + shape.reference}]}
+
+
+def _described(schema: dict[str, Any], description: str) -> dict[str, Any]:
+    return {"description": description, **schema} if description else schema
 
 
 def _parameter(name: str, type_: str = "string") -> dict[str, Any]:

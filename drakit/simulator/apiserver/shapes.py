@@ -36,7 +36,6 @@ class Shape(msgspec.Struct, frozen=True, eq=False):
     required: tuple[str, ...] = ()
     reference: str = ""
     format: str = ""
-    description: str = ""
 
     def field(self, name: str) -> Shape | None:
         """The shape of a field or of a map's values; None when nothing is known of it."""

@@ -9,7 +9,8 @@ import aiohttp
 import pytest
 
 from drakit import admission
-from drakit.simulator.apiserver import FakeAPIServer
+from drakit.api import fields
+from drakit.simulator.apiserver import FakeAPIServer, descriptions
 from drakit.simulator.apiserver.resources import Registry
 
 VECTORS = Path(__file__).parents[2] / "vectors"
@@ -146,3 +147,26 @@ async def test_deprecated_versions_warn(old: Any) -> None:
     warning = '299 - "resource.k8s.io/v1beta1 DeviceClass is deprecated in v1.35+, unavailable in v1.38+"'
     assert answer.headers["Warning"] == warning
     assert "Warning" not in (await old("GET", "/apis/resource.k8s.io/v1beta2/devicetaintrules")).headers
+
+
+def test_descriptions_belong_to_fields_that_exist() -> None:
+    known = {
+        (name, field.name) for tables in fields.TABLES.values() for name, table in tables.items() for field in table
+    }
+    names = {field for _, field in known} | {"items"}
+    for entry in descriptions._FIELDS:
+        type_name, _, field = entry.rpartition(".")
+        assert (type_name, field) in known or (not type_name and field in names), entry
+    for type_name in descriptions._TYPES:
+        assert any(type_name in tables for tables in fields.TABLES.values()), type_name
+
+
+def test_every_field_of_slices_classes_claims_and_rules_is_described() -> None:
+    missing = [
+        f"{name}.{field.name}"
+        for name, table in fields.TABLES["v1"].items()
+        for field in table
+        if name.startswith(("Device", "Resource", "Capacity", "Counter", "Allocat"))
+        and not descriptions.describe(name, field.name)
+    ]
+    assert missing == []
