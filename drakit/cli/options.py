@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-import yaml
-
 __all__ = ["Parser", "UsageError", "add", "add_config_file", "boolean", "resolve"]
 
 
@@ -155,6 +153,8 @@ def resolve(arguments: argparse.Namespace, environment: Mapping[str, str] | None
 
 
 def _read_config(path: str, known: list[str]) -> dict[str, str]:
+    import yaml
+
     try:
         content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except OSError as error:

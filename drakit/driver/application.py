@@ -252,6 +252,7 @@ class Application:
         self.preparer.close()
         self.ledger.close()
         self.executor.close()
+        self.hooks.close()
 
     async def _leave(self) -> None:
         with contextlib.suppress(OSError):
@@ -259,6 +260,7 @@ class Application:
         self.preparer.close()
         self.ledger.close()
         self.executor.close()
+        self.hooks.close()
 
     async def _open_state(self) -> None:
         await self.ledger.open()

@@ -1,11 +1,13 @@
-"""Where blocking work runs: files in a small pool of their own, hooks of the device driver in bounded daemon threads.
+"""Where blocking work runs: files in a thread of their own, hooks of the device driver in bounded daemon threads.
 
 The event loop's default executor is never used: its threads are joined at exit, and one hanging call would starve all.
+All threads here are daemons: whatever hangs in them, the process can end.
 """
 
 import asyncio
 import contextvars
 import itertools
+import queue
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -21,18 +23,70 @@ T = TypeVar("T")
 Item = TypeVar("Item")
 
 _SPREAD_FROM = 4  # fewer syncs than this are not worth waking threads for
+_IDLE_HOOK_THREADS = 4  # kept for the next call: starting a thread costs as much as a prepare's disk time
+
+
+class _Thread:
+    """A daemon thread that does one thing after the other for an event loop."""
+
+    def __init__(self, name: str) -> None:
+        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        threading.Thread(target=self._work, name=name, daemon=True).start()
+
+    def submit(self, done: Callable[[Any, BaseException | None], None], function: Callable[..., T], *args: Any) -> None:
+        """Call `function(*args)` in the thread, then `done(result, error)` on the running loop."""
+        loop = asyncio.get_running_loop()
+
+        def job() -> None:
+            result, error = _outcome(function, *args)
+            try:
+                loop.call_soon_threadsafe(done, result, error)
+            except RuntimeError:  # the loop is closed: the process is about to end
+                return
+
+        self._jobs.put(job)
+
+    def end(self) -> None:
+        """End the thread once it is idle."""
+        self._jobs.put(None)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()
+            del job  # holds the caller's arguments
+
+
+def _outcome(function: Callable[..., T], *args: Any) -> tuple[T | None, BaseException | None]:
+    try:
+        return function(*args), None
+    except StopIteration as stop:  # futures refuse it
+        return None, RuntimeError(f"raised {stop!r}")
+    except BaseException as error:  # noqa: BLE001 - it belongs to the caller
+        return None, error
+
+
+def _settle(future: "asyncio.Future[Any]", result: Any, error: BaseException | None) -> None:
+    if future.done():
+        return
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
 
 
 class FileExecutor:
-    """Threads for file operations: one runs batches, a few more overlap the waiting for the disk."""
+    """One thread for file operations, and a few more to overlap the waiting for the disk."""
 
     def __init__(self, width: int = 4) -> None:
-        self._runner = ThreadPoolExecutor(1, "files")
+        self._thread = _Thread("files")
         self._spread = ThreadPoolExecutor(width, "sync")
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call `function` in the pool; calls run one after the other, in order."""
-        return await asyncio.wrap_future(self._runner.submit(function, *args, **kwargs))
+        """Call `function` in the thread; calls run one after the other, in order."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        work = (lambda: function(*args, **kwargs)) if kwargs else function
+        self._thread.submit(lambda result, error: _settle(future, result, error), work, *args if not kwargs else ())
+        return await future
 
     def spread(self, function: Callable[[Item], object], items: Iterable[Item]) -> list[tuple[Item, Exception | None]]:
         """Call `function` for each item, many at once when there are many; pairs each with the OSError it raised."""
@@ -49,20 +103,21 @@ class FileExecutor:
 
     def close(self) -> None:
         """Let the threads end."""
-        self._runner.shutdown(wait=False)
+        self._thread.end()
         self._spread.shutdown(wait=False)
 
 
 class HookThreads:
-    """Daemon threads for the device driver's hooks, one for each call, at most `limit` at once.
+    """Daemon threads for the device driver's hooks: each call has one to itself, at most `limit` at once.
 
-    A hook that never returns keeps its thread and its place; the process can still end.
+    A hook that never returns keeps its thread and its place.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._numbers = itertools.count(1)
         self._started: dict[int, float] = {}
+        self._idle: list[_Thread] = []
 
     @property
     def running(self) -> int:
@@ -74,45 +129,39 @@ class HookThreads:
         return time.monotonic() - min(self._started.values()) if self._started else 0.0
 
     async def run(self, function: Callable[..., T], *args: Any) -> T:
-        """Call `function(*args)` in a thread of its own and wait for it, whatever happens to the caller.
+        """Call `function(*args)` in a thread of its own and wait for it; it goes on whatever happens to the caller.
 
         Raises:
             TooManyHooksError: `limit` hooks run already.
         """
         if self.running >= self.limit:
             raise TooManyHooksError(f"{self.running} hooks of the device driver run already, no more are allowed")
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[T] = loop.create_future()
-        context = contextvars.copy_context()
         number = next(self._numbers)
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        thread = self._thread(number)
 
-        def finish(result: T | None, error: BaseException | None) -> None:
+        def done(result: T | None, error: BaseException | None) -> None:
             self._started.pop(number, None)
-            if future.cancelled():
-                return
-            if error is not None:
-                future.set_exception(error)
-            else:
-                future.set_result(result)  # type: ignore[arg-type]  # T may be None
-
-        def body() -> None:
-            result: T | None = None
-            error: BaseException | None = None
-            try:
-                result = context.run(function, *args)
-            except StopIteration as stop:
-                error = RuntimeError(f"hook raised {stop!r}")
-            except BaseException as caught:  # noqa: BLE001 - it belongs to the caller
-                error = caught
-            try:
-                loop.call_soon_threadsafe(finish, result, error)
-            except RuntimeError:  # the loop is closed: the process is about to end
-                return
+            self._keep(thread)
+            _settle(future, result, error)
 
         self._started[number] = time.monotonic()
-        try:
-            threading.Thread(target=body, name=f"hook-{number}", daemon=True).start()
-        except RuntimeError as error:
-            self._started.pop(number, None)
-            raise TooManyHooksError(f"no thread for the device driver's hook: {error}") from error
+        thread.submit(done, contextvars.copy_context().run, function, *args)
         return await future
+
+    def close(self) -> None:
+        """Let idle threads end."""
+        while self._idle:
+            self._idle.pop().end()
+
+    def _thread(self, number: int) -> _Thread:
+        try:
+            return self._idle.pop() if self._idle else _Thread(f"hook-{number}")
+        except RuntimeError as error:
+            raise TooManyHooksError(f"no thread for the device driver's hook: {error}") from error
+
+    def _keep(self, thread: _Thread) -> None:
+        if len(self._idle) < _IDLE_HOOK_THREADS:
+            self._idle.append(thread)
+        else:
+            thread.end()

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["ClaimLookup"]
 
 CLIENT_WAIT_SECONDS = 10.0
+PARALLEL = 4
+"""Claims looked up at once: each needs a connection, and a TLS handshake costs more than waiting for one's turn."""
 
 
 class ClaimLookup:
@@ -32,6 +34,7 @@ class ClaimLookup:
         self._driver = driver
         self._classes = classes
         self._client: asyncio.Future[kube.Client] = asyncio.get_running_loop().create_future()
+        self._turns = asyncio.Semaphore(PARALLEL)
 
     def use(self, client: "kube.Client") -> None:
         """From now on ask through `client`; calls that came earlier have waited for it."""
@@ -50,7 +53,8 @@ class ClaimLookup:
         where = f"{identity.namespace}/{identity.name}"
         try:
             client = await asyncio.wait_for(asyncio.shield(self._client), CLIENT_WAIT_SECONDS)
-            found = await client.get(kube.RESOURCE_CLAIMS, identity.name, namespace=identity.namespace)
+            async with self._turns:
+                found = await client.get(kube.RESOURCE_CLAIMS, identity.name, namespace=identity.namespace)
             claim = api.decode(found)
         except TimeoutError as error:
             raise LookupFailedError(f"retrieve claim {where}: no connection to the API server yet") from error
