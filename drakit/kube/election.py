@@ -23,6 +23,7 @@ from drakit.kube.resources import LEASES
 __all__ = ["Election", "LostLeadershipError", "identity"]
 
 LEASE_SECONDS, RENEW_DEADLINE_SECONDS, RETRY_SECONDS = 15.0, 10.0, 5.0
+HURRY_SECONDS = 1.0  # between attempts once a renewal has failed
 _log = logging.getLogger(__name__)
 
 
@@ -134,12 +135,15 @@ class Election:
         Raises:
             LostLeadershipError: it was taken, or could not be renewed in time.
         """
+        pause = RETRY_SECONDS
         while True:
-            await self._clock.sleep(RETRY_SECONDS)
+            await self._clock.sleep(pause)
+            pause = HURRY_SECONDS
             failure = "somebody else wrote it at the same time"
             try:
                 remaining = RENEW_DEADLINE_SECONDS - (self._clock.monotonic() - self._renewed_at)
                 if await self._clock.timeout(self._try(), max(remaining, 0.1)):
+                    pause = RETRY_SECONDS
                     continue
                 if self.leader:
                     raise LostLeadershipError(f"{self.leader} holds lease {self._namespace}/{self._name} now")
@@ -147,7 +151,7 @@ class Election:
                 failure = "no answer"
             except (errors.ApiError, errors.CredentialsError) as error:
                 failure = str(error)
-            if self._clock.monotonic() - self._renewed_at >= RENEW_DEADLINE_SECONDS - RETRY_SECONDS / 2:
+            if self._clock.monotonic() - self._renewed_at >= RENEW_DEADLINE_SECONDS - HURRY_SECONDS:
                 self.leader = ""
                 waited = f"{RENEW_DEADLINE_SECONDS:.0f} s"
                 raise LostLeadershipError(f"lease {self._namespace}/{self._name} not renewed for {waited}: {failure}")
