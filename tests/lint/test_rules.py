@@ -178,6 +178,26 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
             device_class('device.driver == "gpu.example.com"') + selecting('device.driver == "gpu.example.com"'),
         ],
     ),
+    "type-mismatch": (
+        [
+            selecting(f'{MODEL} == "1.0.0"') + resource_slice("{model: {version: 1.0.0}}"),
+            selecting(f'has({MODEL}) && {MODEL} in ["1", "2"]') + resource_slice("{gpu.example.com/model: {int: 1}}"),
+            selecting(f"{MODEL} == 1") + resource_slice("{model: {bool: true}}"),
+            selecting(f'"A" == {MODEL}') + resource_slice("{model: {strings: [A]}}"),
+            selecting(MODEL) + resource_slice("{model: {string: A}}"),
+        ],
+        [
+            selecting(f'{MODEL} == "1.0.0"') + resource_slice("{model: {string: 1.0.0}}"),
+            selecting(f'{MODEL} == semver("1.0.0")') + resource_slice("{model: {version: 1.0.0}}"),
+            selecting(f'{MODEL}.includes("A")') + resource_slice("{model: {strings: [A]}}"),
+            selecting(f'{MODEL} == "A"')
+            + resource_slice("{model: {string: A}}", name="a", pool="a")
+            + resource_slice("{model: {int: 1}}", name="b", pool="b"),
+            selecting(f'{MODEL} == "A"'),
+            selecting(f'{MODEL} == "A"') + resource_slice("{other: {int: 1}}"),
+            selecting('device.driver == "gpu.example.com"') + resource_slice("{model: {int: 1}}"),
+        ],
+    ),
     "matches-nothing": (
         [
             selecting(f'{MODEL} == "B"') + resource_slice("{model: {string: A}}"),

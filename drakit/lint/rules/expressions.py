@@ -129,6 +129,43 @@ def _matches_nothing(data: Input, target: Target) -> Iterator[Hit]:
             )
 
 
+def _mistyped(data: Input, target: Target) -> Iterator[Hit]:
+    kinds = _kinds(data)
+    environment = cel.Environment(target.version)
+    for own, _given, _known in _requests(data) if kinds else ():
+        for selector in own:
+            for fact in demands(environment, selector.expression):
+                published = kinds.get(fact.subject[2:], set()) if fact.subject[1:2] == ("attributes",) else set()
+                values = fact.value if fact.relation == "in" else (fact.value,)
+                wanted = {_KINDS.get(type(value), "") for value in values}
+                if published and "" not in wanted and not published & wanted:
+                    yield Hit(selector.object, selector.path, _mismatch(fact, published))
+
+
+_KINDS = {str: "string", bool: "bool", int: "int"}
+_CURES = {
+    "version": 'compare it with semver("...")',
+    "int": "compare it with a number",
+    "bool": "compare it with a boolean",
+}
+
+
+def _kinds(data: Input) -> dict[tuple[str, ...], set[str]]:
+    """By (domain, name): the types with which devices of the input publish an attribute."""
+    kinds: dict[tuple[str, ...], set[str]] = {}
+    for _slice, _path, driver, body in data.devices:
+        for name, attribute in mapping(body, "attributes").items():
+            qualified = api.QualifiedName.parse(name, driver)
+            kinds.setdefault(tuple(qualified), set()).update(mapping(attribute))
+    return kinds
+
+
+def _mismatch(fact: Fact, published: set[str]) -> str:
+    kind = min(published)
+    cure = _CURES.get(kind, "use includes() for lists" if kind.endswith("s") else "compare it with a string")
+    return f"{fact} never holds: in the input that attribute is of type {kind}: {cure}"
+
+
 def _views(data: Input) -> Iterator[cel.DeviceView]:
     seen: set[tuple[str, bytes]] = set()
     for each in data.slices:
@@ -161,5 +198,6 @@ def _matches(programs: list[cel.Program | None], view: cel.DeviceView) -> bool:
 RULES = (
     Rule("unguarded-attribute", "a selector reads an attribute that devices may not have", _unguarded),
     Rule("never-true", "a selector that no device can satisfy", _never),
+    Rule("type-mismatch", "a selector compares an attribute with a value of another type", _mistyped),
     Rule("matches-nothing", "a selector that no device in the input satisfies", _matches_nothing),
 )
