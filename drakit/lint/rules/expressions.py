@@ -14,6 +14,12 @@ from drakit.lint.rules.rule import Hit, Rule, Target
 __all__ = ["RULES"]
 
 _EVALUATIONS = 200_000  # about two seconds; whole clusters with all their claims are for explain and simulate
+_KINDS = {str: "string", bool: "bool", int: "int"}
+_CURES = {
+    "version": 'compare it with semver("...")',
+    "int": "compare it with a number",
+    "bool": "compare it with a boolean",
+}
 
 
 class _Selector(NamedTuple):
@@ -140,14 +146,6 @@ def _mistyped(data: Input, target: Target) -> Iterator[Hit]:
                 wanted = {_KINDS.get(type(value), "") for value in values}
                 if published and "" not in wanted and not published & wanted:
                     yield Hit(selector.object, selector.path, _mismatch(fact, published))
-
-
-_KINDS = {str: "string", bool: "bool", int: "int"}
-_CURES = {
-    "version": 'compare it with semver("...")',
-    "int": "compare it with a number",
-    "bool": "compare it with a boolean",
-}
 
 
 def _kinds(data: Input) -> dict[tuple[str, ...], set[str]]:
