@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from drakit import cel
 from drakit.admission.validation import formats
 from drakit.api import limits
 
 if TYPE_CHECKING:
+    from drakit import cel
     from drakit.admission.faults import Faults
     from drakit.admission.policy import Policy
 
@@ -37,11 +37,15 @@ _GATES = frozenset({"DRAConsumableCapacity", "DRAListTypeAttributes"})
 
 @functools.lru_cache(maxsize=64)
 def _environment(minor: str, gates: frozenset[str]) -> cel.Environment:
+    from drakit import cel  # a node's driver checks only slices, which have none: 1.7 MiB of its memory
+
     return cel.Environment(version=minor, features=gates, stored=False)
 
 
 @functools.lru_cache(maxsize=4096)
 def _compile(text: str, minor: str, gates: frozenset[str], result: str) -> tuple[str, int]:
+    from drakit import cel
+
     try:
         program = _environment(minor, gates).compile(text, result=result)
     except cel.CompileError as error:
