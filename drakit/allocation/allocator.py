@@ -98,7 +98,7 @@ class Allocator:
             AllocationTooDeep: The search used up its budget.
         """
         name = node.metadata.name
-        space = self._spaces.of(name, node.metadata.labels)
+        space = self._spaces.of(node)
         plan = self.plan(claims)
         outcomes = self.contents.outcomes
         key = (plan.token, space.key)
@@ -139,7 +139,7 @@ class Allocator:
         Raises:
             AllocationError: The node selector of a slice cannot be parsed.
         """
-        return self._spaces.of(node.metadata.name, node.metadata.labels).pools
+        return self._spaces.of(node).pools
 
     def problem(self, plan: Plan, pools: Sequence[Pool]) -> Problem:
         """The plan on these pools, after the validation pass.

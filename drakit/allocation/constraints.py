@@ -86,9 +86,9 @@ def derived_values(value: Any, *, lists: bool) -> Values:
 def _kind(value: Any) -> str:
     if isinstance(value, bool):
         return "bool"
-    if isinstance(value, int):
+    if type(value) is int:
         return "int"
-    if isinstance(value, str):
+    if type(value) is str:
         return "string"
     return "version" if isinstance(value, Semver) else ""
 

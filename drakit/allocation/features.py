@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
-__all__ = ["Features"]
+__all__ = ["OPTIONAL_NODE_OPERATIONS", "Features"]
+
+OPTIONAL_NODE_OPERATIONS: Final = "DRAOptionalNodeOperations"
+"""What a node lists in status.declaredFeatures when its kubelet can skip operations."""
 
 
 class Features(msgspec.Struct, frozen=True, kw_only=True):

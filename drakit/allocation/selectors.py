@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from drakit import cel
 from drakit.allocation.reasons import SelectorFailed, SelectorFalse
 from drakit.api import resource
+from drakit.cel import values as cel_values
 
 if TYPE_CHECKING:
     from drakit.allocation.contents import DeviceContent
 
-__all__ = ["CLASS", "DERIVED", "REQUEST", "Outcome", "Programs", "Selectors"]
+__all__ = ["CLASS", "DERIVED", "REQUEST", "Outcome", "Programs", "Selectors", "evaluate_value"]
 
 CLASS = "class"
 REQUEST = "claim"
@@ -52,6 +53,24 @@ class Programs:
                 found = error
             self._compiled[key] = found
         return found
+
+
+def evaluate_value(program: cel.Program, view: cel.DeviceView) -> Any:
+    """The value of a derived attribute: bool, int, str, `api.Semver`, or a list; its cost is limited as that of selectors.
+
+    Raises:
+        cel.EvaluationError: The expression fails on this device.
+    """
+    if view.failure is not None:
+        raise view.failure
+    value = program.metered([view.as_map()])
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    return value.exact if isinstance(value, cel_values.Semver) else value
 
 
 _DRIVER = re.compile(r"device\s*\.\s*driver\b")
@@ -163,7 +182,7 @@ class Selectors:
             try:
                 if compiling:
                     raise program
-                values[name] = program.evaluate(content.view)
+                values[name] = evaluate_value(program, content.view)
             except (cel.CompileError, cel.EvaluationError) as error:
                 return SelectorFailed(
                     source=DERIVED,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from drakit.allocation import nodes
 from drakit.allocation.errors import AllocationError
+from drakit.allocation.features import OPTIONAL_NODE_OPERATIONS
 from drakit.allocation.pools import Pool, Reach, resolve
 
 if TYPE_CHECKING:
@@ -113,7 +114,8 @@ class Spaces:
         self._shared: list[resource.ResourceSlice] = []
         self._groups: list[_Group] | None = None
         self._commons: dict[Hashable, Common] = {}
-        self._found: dict[str, tuple[Mapping[str, str], Space]] = {}
+        self._found: dict[str, tuple[Mapping[str, str], bool, Space]] = {}
+        self._skipping = False
         by_pool = gatherer.by_pool
         for each in slices:
             spec = each.spec
@@ -125,6 +127,8 @@ class Spaces:
                     on_node.append(each)
             else:
                 self._shared.append(each)
+            if spec.skip_node_operations:
+                self._skipping = True
             key = (spec.driver, spec.pool.name)
             same_pool = by_pool.get(key)
             if same_pool is None:
@@ -139,6 +143,7 @@ class Spaces:
     def add(self, slice_: resource.ResourceSlice) -> None:
         """Take in one more slice."""
         spec = slice_.spec
+        self._skipping = self._skipping or bool(spec.skip_node_operations)
         (self._on_node.setdefault(spec.node_name, []) if spec.node_name else self._shared).append(slice_)
         self._gatherer.by_pool.setdefault((spec.driver, spec.pool.name), []).append(slice_)
         self._forget(slice_)
@@ -162,23 +167,27 @@ class Spaces:
         for each in (slice_, *siblings):
             self._found.pop(each.spec.node_name or "", None)
 
-    def of(self, name: str, labels: Mapping[str, str]) -> Space:
+    def of(self, node: core.Node) -> Space:
         """What a node sees.
 
         Raises:
             AllocationError: The node selector of a slice cannot be parsed.
         """
+        name, labels = node.metadata.name, node.metadata.labels
+        skips = not self._skipping or OPTIONAL_NODE_OPERATIONS in node.status.declared_features
         found = self._found.get(name)
-        if found is not None and (found[0] is labels or found[0] == labels):
-            space = found[1]
+        if found is not None and found[1] is skips and (found[0] is labels or found[0] == labels):
+            space = found[2]
         else:
-            space = self._gather(name, labels)
-            self._found[name] = (labels, space)
+            space = self._gather(name, labels, skips=skips)
+            self._found[name] = (labels, skips, space)
         space.refresh(self._gatherer.state.generation)
         return space
 
-    def _gather(self, name: str, labels: Mapping[str, str]) -> Space:
+    def _gather(self, name: str, labels: Mapping[str, str], *, skips: bool) -> Space:
         local = self._on_node.get(name, ())
+        if not skips:
+            return self._gather_without_skipping(name, labels)
         if not self._shared:
             if len(local) == 1 and (pool := self._gatherer.single(local[0])) is not None:
                 return Space(None, (pool,))
@@ -194,6 +203,16 @@ class Spaces:
         if any((each.spec.driver, each.spec.pool.name) in common.ids for each, _ in own):
             return Space(None, self._pools([*own, *_pairs(found)]))
         return Space(common, self._pools(own))
+
+    def _gather_without_skipping(self, name: str, labels: Mapping[str, str]) -> Space:
+        """As `_gather` for a node whose kubelet cannot skip operations: devices that need it are out of reach."""
+        own: list[tuple[resource.ResourceSlice, Reach | None]]
+        own = [(each, None) for each in self._on_node.get(name, ()) if self._supported(each)]
+        pairs = [*own, *_pairs(self._matching(name, labels))]
+        return Space(
+            None,
+            self._pools([(each, Reach(0, {}) if each.spec.skip_node_operations else reach) for each, reach in pairs]),
+        )
 
     def _supported(self, each: resource.ResourceSlice) -> bool:
         return self._partitionable or not (each.spec.per_device_node_selection is not None or each.spec.shared_counters)

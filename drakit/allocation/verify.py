@@ -13,8 +13,9 @@ import msgspec
 
 from drakit import cel
 from drakit.allocation import capacity, compatibility, constraints, nodes, taints
-from drakit.allocation.features import Features
+from drakit.allocation.features import OPTIONAL_NODE_OPERATIONS, Features
 from drakit.allocation.requests import Constraint, claim_name
+from drakit.allocation.selectors import evaluate_value
 from drakit.allocation.state import AllocatedState
 from drakit.api import core, limits, resource
 
@@ -223,8 +224,11 @@ class _Check:
             yield broken("gate", "the device consumes counters")
         if device.binding_conditions and not features.device_binding_and_status:
             yield broken("gate", "the device has binding conditions")
-        if found.slice.spec.skip_node_operations and not features.optional_node_operations:
-            yield broken("gate", "the slice skips node operations")
+        if found.slice.spec.skip_node_operations:
+            if not features.optional_node_operations:
+                yield broken("gate", "the slice skips node operations")
+            elif OPTIONAL_NODE_OPERATIONS not in self.inputs.node.status.declared_features:
+                yield broken("node feature", "the node cannot skip operations")
         admin = bool(getattr(wanted, "admin_access", None))
         if bool(result.admin_access) != admin:
             yield broken("adminAccess is copied", f"{result.admin_access}")
@@ -340,7 +344,7 @@ class _Check:
     def _derived(self, expression: str, driver: str, found: _Found) -> frozenset[tuple[str, Any]] | None:
         """Values of a derived attribute, None when it cannot be computed."""
         try:
-            value = self.environment.compile(expression, "value").evaluate(cel.device_view(driver, found.device))
+            value = evaluate_value(self.environment.compile(expression, "value"), cel.device_view(driver, found.device))
         except (cel.CompileError, cel.EvaluationError):
             return None
         return constraints.derived_values(value, lists=self.features.list_type_attributes)

@@ -107,6 +107,7 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     capacity: dict[str, Quantity] = {}
     allocatable: dict[str, Quantity] = {}
     conditions: tuple[NodeCondition, ...] = ()
+    declared_features: tuple[str, ...] = ()
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False):

@@ -233,7 +233,9 @@ def _pool(
         shareable = sharing and chance.random() < 0.7
         if shareable or chance.random() < 0.3:
             policy = {"default": "1", "validRange": {"min": "1", "step": "1"}} if chance.random() < 0.5 else None
-            fields["capacity"] = {"memory": {"value": chance.choice("234"), **({"requestPolicy": policy} if policy else {})}}
+            fields["capacity"] = {
+                "memory": {"value": chance.choice("234"), **({"requestPolicy": policy} if policy else {})}
+            }
         if shareable:
             fields["allowMultipleAllocations"] = True
         if chance.random() < 0.15:
@@ -243,14 +245,18 @@ def _pool(
         if counted and chance.random() < 0.9:
             groups = [[g] for g in "mv"] + [["m", "v"], []]
             fields["consumesCounters"] = [
-                draws("set", chance.choice(groups) if grouped else None, a=chance.choice("1112"), **{f"own{index}": "1"})
+                draws(
+                    "set", chance.choice(groups) if grouped else None, a=chance.choice("1112"), **{f"own{index}": "1"}
+                )
             ]
         devices.append(device(f"d{number}{index}", **fields))
         names.append((driver, pool, f"d{number}{index}", shareable))
     found = [slice_(f"s{number}", *devices, driver=driver, pool=pool, count=1 + counted)]
     if counted:
         counters = {"a": chance.choice("234"), **{f"own{index}": "1" for index in range(len(devices))}}
-        found.append(slice_(f"n{number}", driver=driver, pool=pool, count=2, sharedCounters=[counter_set("set", **counters)]))
+        found.append(
+            slice_(f"n{number}", driver=driver, pool=pool, count=2, sharedCounters=[counter_set("set", **counters)])
+        )
     return found
 
 
@@ -296,7 +302,9 @@ def _fields(chance: random.Random, *, sub: bool = False) -> dict[str, Any]:
     if not sub and chance.random() < 0.12:
         fields["adminAccess"] = True
     if chance.random() < 0.15:
-        fields["derivedAttributes"] = [{"name": "derived/parity", "expression": "device.attributes[device.driver].index % 2"}]
+        fields["derivedAttributes"] = [
+            {"name": "derived/parity", "expression": "device.attributes[device.driver].index % 2"}
+        ]
     return fields
 
 
@@ -306,7 +314,9 @@ def _constraints(chance: random.Random) -> list[dict[str, Any]]:
         attribute = chance.choice(
             ("driver-a/numa", "driver-a/roots", "driver-a/roots", "driver-a/index", "driver-a/kind", "derived/parity")
         )
-        constraint: dict[str, Any] = {chance.choice(("matchAttribute", "matchAttribute", "distinctAttribute")): attribute}
+        constraint: dict[str, Any] = {
+            chance.choice(("matchAttribute", "matchAttribute", "distinctAttribute")): attribute
+        }
         if chance.random() < 0.5:
             constraint["requests"] = chance.sample(("r0", "r1", "r0/s0", "r2"), 2)
         constraints.append(constraint)

@@ -6,10 +6,9 @@ import itertools
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from drakit import allocation
 from drakit.allocation import AllocatedState, AllocationError, Allocator, Budget, Inputs, NodeError, Prunings, verify
 from drakit.allocation.search import Problem, reference, solve
 from drakit.api import core, meta, resource
@@ -100,9 +99,7 @@ def test_a_device_that_the_claims_cannot_see_changes_nothing(
 
 @FAST
 @given(seed=SEEDS)
-def test_updates_lead_where_a_new_allocator_starts(
-    make_world: Callable[..., SimpleNamespace], seed: int
-) -> None:
+def test_updates_lead_where_a_new_allocator_starts(make_world: Callable[..., SimpleNamespace], seed: int) -> None:
     """Slices and claims taken away and given back, and everything asked in between, leave no trace."""
     world = make_world(seed)
     allocator = _allocator(world)
@@ -172,9 +169,7 @@ def _allocations(world: SimpleNamespace, plan: Any, combination: Any) -> list[re
     for variant, several in combination:
         for pool, index in several:
             content = pool.content.devices[index]
-            consumed = content.consumption(
-                variant.needs.capacity, fractional=world.features.fractional_capacity_range
-            )
+            consumed = content.consumption(variant.needs.capacity, fractional=world.features.fractional_capacity_range)
             shared = content.shareable and hasattr(consumed, "names")
             binding = world.features.device_binding_and_status
             results[variant.claim].append(
@@ -191,6 +186,4 @@ def _allocations(world: SimpleNamespace, plan: Any, combination: Any) -> list[re
                     consumed_capacity=dict(zip(consumed.names, consumed.quantities, strict=True)) if shared else {},
                 )
             )
-    return [
-        resource.AllocationResult(devices=resource.DeviceAllocationResult(results=tuple(each))) for each in results
-    ]
+    return [resource.AllocationResult(devices=resource.DeviceAllocationResult(results=tuple(each))) for each in results]
