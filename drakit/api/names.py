@@ -50,8 +50,8 @@ _LABEL_VALUE_RULE: Final = (
     "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
     "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
-_QUALIFIED_RULE: Final = (
-    f"a qualified name {_NAME_PART_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+_LABEL_KEY_RULE: Final = (
+    f"a valid label key {_NAME_PART_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
 )
 
 
@@ -126,7 +126,7 @@ def label_key(value: str) -> list[str]:
     prefix, slash, name = value.rpartition("/")
     faults = []
     if value.count("/") > 1:
-        return [_QUALIFIED_RULE]
+        return [_LABEL_KEY_RULE]
     if slash:
         faults += (
             [f"prefix part {fault}" for fault in dns_subdomain(prefix)] if prefix else ["prefix part must be non-empty"]

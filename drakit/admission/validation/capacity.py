@@ -73,7 +73,7 @@ def _values(faults: Faults, path: str, values: list[Quantity], owner: _Owner) ->
     complete = formats.items(faults, path, values, limits.VALID_VALUES, check)
     if complete:
         exact = owner.server.on("DRAFractionalCapacityRange")
-        formats.unique(faults, path, [value if exact else value.value() for value in values])
+        formats.unique(faults, path, [value if exact else str(value.value()) for value in values])
     if not complete or owner.default not in values:
         faults.invalid(path, str(owner.default), "default value is not valid according to the requestPolicy")
 

@@ -213,7 +213,8 @@ def admin_access(faults: Faults, devices: Json, labels: Any, server: Policy) -> 
         path = f"spec.devices.requests[{index}].adminAccess"
         if labels is None:
             faults.internal(path, "could not retrieve namespace to verify admin access")
-        elif labels.get(label) != "true":
+            return
+        if labels.get(label) != "true":
             faults.forbidden(
                 path, f"admin access to devices requires the `{label}: true` label on the containing namespace"
             )

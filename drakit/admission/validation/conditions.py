@@ -41,17 +41,19 @@ def _condition(faults: Faults, path: str, condition: Json) -> None:
             f"{path}.observedGeneration", condition["observedGeneration"], "must be greater than or equal to zero"
         )
     if condition.get("lastTransitionTime") is None:
-        faults.required(f"{path}.lastTransitionTime", "must be set")
+        faults.required(f"{path}.lastTransitionTime")
     reason, message = condition["reason"], condition["message"]
     if not reason:
-        faults.required(f"{path}.reason", "must be set")
+        faults.required(f"{path}.reason")
     else:
         if not _REASON.fullmatch(reason):
             faults.invalid(
                 f"{path}.reason",
                 reason,
                 "a condition reason must start with alphabetic character, optionally followed by a string of "
-                "alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'",
+                "alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' "
+                "(e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', "
+                "regex used for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')",
             )
         if formats.byte_length(reason) > limits.CONDITION_REASON_LENGTH:
             faults.too_long(f"{path}.reason", limits.CONDITION_REASON_LENGTH)

@@ -108,7 +108,10 @@ def pool_name(faults: Faults, path: str, value: str) -> None:
     if byte_length(value) > limits.POOL_NAME_LENGTH:
         faults.too_long(path, limits.POOL_NAME_LENGTH)
     for segment in value.split("/"):
-        subdomain(faults, path, segment)
+        for fault in _subdomain(segment):  # segments are still counted in characters, not bytes, in the message
+            faults.invalid(
+                path, segment, fault.removesuffix(" bytes") + " characters" if "more than" in fault else fault
+            )
 
 
 def _identifier(faults: Faults, path: str, value: str) -> None:

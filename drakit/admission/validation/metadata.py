@@ -76,7 +76,9 @@ def updated(faults: Faults, meta: Json, old: Json) -> None:
         if added:
             faults.forbidden(
                 "metadata.finalizers",
-                f"no new finalizers can be added if the object is being deleted, found new finalizers {added}",
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{"
+                + ", ".join(f'"{each}"' for each in added)
+                + "}",
             )
     for name in _IMMUTABLE:
         if meta.get(name) != old.get(name):
@@ -122,8 +124,14 @@ def _owners(faults: Faults, meta: Json, path: str) -> None:
                 faults.invalid(f"{path}.{name}", "", "must not be empty")
         if api_version == "v1" and owner["kind"] == "Event":
             faults.invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner")
-    if sum(bool(owner.get("controller")) for owner in owners) > 1:
-        faults.invalid(path, owners, "Only one reference can have Controller set to true")
+    controllers = [f"{owner['kind']}/{owner['name']}" for owner in owners if owner.get("controller")]
+    if len(controllers) > 1:
+        faults.invalid(
+            path,
+            owners,
+            'Only one reference can have Controller set to true. Found "true" in references for '
+            f"{controllers[0]} and {controllers[1]}",
+        )
 
 
 def _finalizers(faults: Faults, meta: Json) -> None:

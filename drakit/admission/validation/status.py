@@ -172,7 +172,8 @@ def admin_access(faults: Faults, claim: Json, old: Json, labels: Mapping[str, st
         path = f"status.allocation.devices.results[{index}].adminAccess"
         if labels is None:
             faults.internal(path, "could not retrieve namespace to verify admin access")
-        elif labels.get(label) != "true":
+            return
+        if labels.get(label) != "true":
             faults.forbidden(
                 path, f"admin access to devices requires the `{label}: true` label on the containing namespace"
             )
