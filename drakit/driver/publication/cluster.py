@@ -137,8 +137,9 @@ class ClusterPublisher:
         if not claims:
             return
         pool, (published, wanted) = next(iter(changes.items()))
+        names = ", ".join(claims[:3]) + (" ..." if len(claims) > 3 else "")
         raise SkipChangeError(
-            f"pool {pool}: skipNodeOperations would change from [{', '.join(published)}] to [{', '.join(wanted)}] while "
-            f"{len(claims)} claims are live ({', '.join(claims[:3])}{' ...' if len(claims) > 3 else ''}): "
-            "nodes would prepare some of them and not others; wait until they are gone, or use --force"
+            f"pool {pool}: skipNodeOperations would change from [{', '.join(published)}] to [{', '.join(wanted)}] "
+            f"while {len(claims)} claims are live ({names}): nodes would prepare some of them and not others; "
+            "wait until they are gone, or use --force"
         )
