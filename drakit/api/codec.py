@@ -113,7 +113,13 @@ def _decode_slowly(data: bytes, kind: str, version: str) -> Any:
     """For v1beta1, and for objects with nulls, which the API takes as absent."""
     if kind not in TABLES.get(version, {}):
         raise ValueError(f"resource.k8s.io/{version} has no kind {kind!r}")
-    cleaned = wire.drop_nulls(wire.parse(data, kind, version), kind, version)
+    parsed = wire.parse(data, kind, version)
+    if version == "v1beta1":
+        try:
+            return _decoder(kind).decode(_ENCODER.encode(conversion.to_v1(parsed, version)))
+        except msgspec.ValidationError:
+            pass
+    cleaned = wire.drop_nulls(parsed, kind, version)
     return _decoder(kind).decode(_ENCODER.encode(conversion.to_v1(cleaned, version)))
 
 
