@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from drakit.allocation.spaces import Space
     from drakit.api import core, resource
 
-__all__ = ["Allocator"]
+__all__ = ["Allocator", "ValidationFailed"]
 
 _MAX_PLANS: Final = 256
 _FEATURES: Final = Features()
@@ -145,7 +145,7 @@ class Allocator:
         """The plan on these pools, after the validation pass.
 
         Raises:
-            _Raised: The validation pass fails.
+            ValidationFailed: The validation pass fails.
         """
         members: dict[int, tuple[int, ...]] = {}
         problem = Problem(plan, pools, members, self.features)
@@ -158,7 +158,7 @@ class Allocator:
         pools = space.pools
         try:
             problem = self.problem(plan, pools)
-        except _Raised as raised:
+        except ValidationFailed as raised:
             return raised.make
         found = solve(problem, self.prunings, self.budget)
         if isinstance(found, Failure):
@@ -243,8 +243,8 @@ _Make: TypeAlias = "Callable[[Plan, Sequence[Pool]], Exception]"
 """Makes an error with the names of a plan's claims and of pools."""
 
 
-class _Raised(Exception):  # noqa: N818
-    """The validation pass failed."""
+class ValidationFailed(Exception):  # noqa: N818 - carries the error that is raised in the end
+    """The validation pass failed; `make` builds the error with the names of a plan's claims and of pools."""
 
     def __init__(self, make: _Make) -> None:
         super().__init__()
@@ -271,7 +271,7 @@ def _validate(plan: Plan, problem: Problem) -> None:
 
 def _raise(error: AllocationError | None) -> None:
     if error is not None:
-        raise _Raised(lambda _plan, _pools: error.with_traceback(None))
+        raise ValidationFailed(lambda _plan, _pools: error.with_traceback(None))
 
 
 def _members(variant: Variant, problem: Problem) -> tuple[int, ...]:
@@ -281,18 +281,18 @@ def _members(variant: Variant, problem: Problem) -> tuple[int, ...]:
     for position, (pool, offset) in enumerate(zip(problem.pools, problem.offsets, strict=True)):
         content = pool.content if not pool.is_incomplete else None
         if content is None or content.invalid:
-            raise _Raised(_broken_pool(variant.number, position))
+            raise ValidationFailed(_broken_pool(variant.number, position))
         selected, failures = content.selected(variant.needs.selectors)
         condition = problem.condition(position)
         for index in range(content.local):
             if index in failures:
                 failure = Failure(variant, offset + index, selector=failures[index])
-                raise _Raised(_failing(failure, (position, index)))
+                raise ValidationFailed(_failing(failure, (position, index)))
             if not selected >> index & 1:
                 continue
             if index in condition.failing:
                 failure = Failure(variant, offset + index, node_selector=condition.failing[index])
-                raise _Raised(_failing(failure, (position, index)))
+                raise ValidationFailed(_failing(failure, (position, index)))
             if not condition.usable >> index & 1:
                 continue
             if features.consumable_capacity and not problem.has_room(variant, position, index):

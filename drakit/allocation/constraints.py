@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from drakit.api.semver import Semver
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from drakit.allocation.requests import Constraint
     from drakit.api import resource
 
-__all__ = ["FIRST_ONLY", "attribute_values", "derived_values", "lookup", "lookup_values"]
+__all__ = ["FIRST_ONLY", "attribute_values", "lookup", "lookup_values"]
 
 FIRST_ONLY: Final = frozenset({("?", "?")})
 """The values of an attribute that can only be the first of its constraint."""
@@ -71,28 +69,3 @@ def lookup_values(
         for value in attribute_values(attribute, lists=lists):
             found |= bits.get(value, 0)
     return found
-
-
-def derived_values(value: Any, *, lists: bool) -> Values:
-    """The values of a derived attribute as computed by CEL; empty when its type cannot be compared."""
-    if isinstance(value, list | tuple):
-        if not lists:
-            return FIRST_ONLY
-        kinds = {_kind(each) for each in value}
-        return frozenset(map(_typed, value)) if len(kinds) == 1 and kinds != {""} else frozenset()
-    return frozenset({_typed(value)}) if _kind(value) else frozenset()
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    if type(value) is int:
-        return "int"
-    if type(value) is str:
-        return "string"
-    return "version" if isinstance(value, Semver) else ""
-
-
-def _typed(value: Any) -> tuple[str, Any]:
-    kind = _kind(value)
-    return kind, str(value) if kind == "version" else value

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from drakit import cel
 from drakit.allocation.reasons import SelectorFailed, SelectorFalse
 from drakit.api import resource
-from drakit.cel import values as cel_values
 
 if TYPE_CHECKING:
     from drakit.allocation.contents import DeviceContent
 
-__all__ = ["CLASS", "DERIVED", "REQUEST", "Outcome", "Programs", "Selectors", "evaluate_value"]
+__all__ = ["CLASS", "DERIVED", "REQUEST", "Outcome", "Programs", "Selectors"]
 
 CLASS = "class"
 REQUEST = "claim"
@@ -53,24 +52,6 @@ class Programs:
                 found = error
             self._compiled[key] = found
         return found
-
-
-def evaluate_value(program: cel.Program, view: cel.DeviceView) -> Any:
-    """The value of a derived attribute: bool, int, str, `api.Semver`, or a list; its cost is limited as that of selectors.
-
-    Raises:
-        cel.EvaluationError: The expression fails on this device.
-    """
-    if view.failure is not None:
-        raise view.failure
-    value = program.metered([view.as_map()])
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return _plain(value)
-
-
-def _plain(value: Any) -> Any:
-    return value.exact if isinstance(value, cel_values.Semver) else value
 
 
 _DRIVER = re.compile(r"device\s*\.\s*driver\b")
@@ -141,7 +122,7 @@ class Selectors:
         failed = self.outcome(content)
         return failed if isinstance(failed, SelectorFailed) else None
 
-    def derived_values(self, content: DeviceContent) -> dict[str, Any]:
+    def derived_values(self, content: DeviceContent) -> dict[str, resource.DeviceAttribute]:
         """Values of the derived attributes of a selected device."""
         if not self.derived:
             return {}
@@ -175,14 +156,14 @@ class Selectors:
             return False, error.enhanced()
 
     def _derive(self, content: DeviceContent) -> Outcome:
-        values: dict[str, Any] = {}
+        values: dict[str, resource.DeviceAttribute] = {}
         for index, (name, expression) in enumerate(self.derived):
             program = self._programs.get(expression, "value")
             compiling = isinstance(program, cel.CompileError)
             try:
                 if compiling:
                     raise program
-                values[name] = evaluate_value(program, content.view)
+                values[name] = program.attribute(content.view)
             except (cel.CompileError, cel.EvaluationError) as error:
                 return SelectorFailed(
                     source=DERIVED,

@@ -15,7 +15,6 @@ from drakit import cel
 from drakit.allocation import capacity, compatibility, constraints, nodes, taints
 from drakit.allocation.features import OPTIONAL_NODE_OPERATIONS, Features
 from drakit.allocation.requests import Constraint, claim_name
-from drakit.allocation.selectors import evaluate_value
 from drakit.allocation.state import AllocatedState
 from drakit.api import core, limits, resource
 
@@ -344,10 +343,10 @@ class _Check:
     def _derived(self, expression: str, driver: str, found: _Found) -> frozenset[tuple[str, Any]] | None:
         """Values of a derived attribute, None when it cannot be computed."""
         try:
-            value = evaluate_value(self.environment.compile(expression, "value"), cel.device_view(driver, found.device))
+            value = self.environment.compile(expression, "value").attribute(cel.device_view(driver, found.device))
         except (cel.CompileError, cel.EvaluationError):
             return None
-        return constraints.derived_values(value, lists=self.features.list_type_attributes)
+        return constraints.attribute_values(value, lists=self.features.list_type_attributes)
 
     # All claims together
 

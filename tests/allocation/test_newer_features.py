@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
 from drakit.allocation import AllocationError, Features
+
+if TYPE_CHECKING:
+    from types import SimpleNamespace
 
 EVERYTHING = Features.everything()
 
@@ -270,7 +272,7 @@ def test_an_error_in_a_derived_attribute_ends_the_attempt(build: SimpleNamespace
         build.exactly("r", **_derived("derived/numa", 'device.attributes["driver-a"].numa')),
         constraints=[{"matchAttribute": "derived/numa"}],
     )
-    with pytest.raises(AllocationError, match="derived/numa.*driver-a/pool/bare.*no such key: numa") as raised:
+    with pytest.raises(AllocationError, match=r"derived/numa.*driver-a/pool/bare.*no such key: numa") as raised:
         build.allocate([build.slice("s", build.device("bare"))], [claim])
     assert raised.value.path == "spec.devices.requests[0].exactly.derivedAttributes[0]"
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from drakit.allocation import AllocatedState, AllocationError, Allocator, Budget, Inputs, NodeError, Prunings, verify
+from drakit.allocation.allocator import ValidationFailed
 from drakit.allocation.search import Problem, reference, solve
 from drakit.api import core, meta, resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from types import SimpleNamespace
 
 SEEDS = st.integers(min_value=0, max_value=2**40)
 NODE = core.Node(metadata=meta.ObjectMeta(name="node-1"))
@@ -34,10 +35,8 @@ def _allocator(world: SimpleNamespace, **options: Any) -> Allocator:
 def _problem(world: SimpleNamespace) -> Problem | None:
     allocator = _allocator(world)
     try:
-        plan = allocator.plan(world.claims)
-        return allocator.problem(plan, allocator.pools(NODE))
-    except Exception as error:
-        assert isinstance(error, AllocationError) or type(error).__name__ == "_Raised"
+        return allocator.problem(allocator.plan(world.claims), allocator.pools(NODE))
+    except (AllocationError, ValidationFailed):
         return None
 
 

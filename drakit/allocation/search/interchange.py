@@ -12,9 +12,9 @@ rest of the request uses devices behind `e`, hence behind `d`, and `d` only serv
 an allocation below `d`, which the search would have found. The same exchange maps a fatal error below `e` to one below
 `d`. So `e` fails too.
 
-One exception: an All request takes its members in order, and whether it fails quietly (a member is in use) or fatally (a
-member violates a constraint) depends on which comes first. Members of All requests with constraints are equivalent to
-nothing.
+One exception: an All request takes its members in order, and whether it fails quietly (a member is in use) or fatally
+(a member violates a constraint) depends on which comes first. Members of All requests with constraints are equivalent
+to nothing.
 """
 
 from __future__ import annotations

@@ -268,14 +268,12 @@ class Problem:
         return found
 
     def _value(self, constraint: Constraint, variant: Variant, device: DeviceContent) -> int:
-        derived = variant.needs.selectors.derived_values(device)
-        if constraint.attribute in derived:
-            values = constraints.derived_values(derived[constraint.attribute], lists=self._lists)
-        else:
+        attribute = variant.needs.selectors.derived_values(device).get(constraint.attribute)
+        if attribute is None:
             attribute = constraints.lookup(device.device, device.driver, constraint)
-            if attribute is None:
-                return 0
-            values = constraints.attribute_values(attribute, lists=self._lists)
+        if attribute is None:
+            return 0
+        values = constraints.attribute_values(attribute, lists=self._lists)
         if values is constraints.FIRST_ONLY or (constraint.distinct and not values):
             return FIRST_ONLY
         bits = self._bits[constraint.attribute, constraint.distinct]
