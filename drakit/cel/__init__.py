@@ -5,10 +5,12 @@ claims or nodes. An `Environment` compiles, a `Program` evaluates views of devic
 """
 
 from drakit.cel.device import DeviceView, device_view
-from drakit.cel.environment import DEFAULT_FEATURES, Environment, Program
+from drakit.cel.environment import ADMISSION_VARIABLES, DEFAULT_FEATURES, Environment
 from drakit.cel.errors import CompileError, EvaluationError, Issue, Position
+from drakit.cel.program import Program
 
 __all__ = [
+    "ADMISSION_VARIABLES",
     "DEFAULT_FEATURES",
     "CompileError",
     "DeviceView",

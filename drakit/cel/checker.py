@@ -224,7 +224,9 @@ class _Checker:
         target = node.target
         if target is not None:
             qualified = _qualified(target)
-            function = self.declared.functions.get(f"{qualified}.{node.function}".removeprefix(".")) if qualified else None
+            function = (
+                self.declared.functions.get(f"{qualified}.{node.function}".removeprefix(".")) if qualified else None
+            )
             if function is not None:
                 node.function = function.name
                 node.target = None

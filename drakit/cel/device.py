@@ -117,9 +117,7 @@ def device_view(driver: str, device: Device) -> DeviceView:
         if inner is None:
             inner = capacity[domain] = {}
         inner[identifier] = Quantity(amount.value)
-    return DeviceView(
-        driver, attributes, capacity, multi=bool(device.allow_multiple_allocations), failure=failure
-    )
+    return DeviceView(driver, attributes, capacity, multi=bool(device.allow_multiple_allocations), failure=failure)
 
 
 def make_view(driver: str, device: Mapping[str, Any]) -> DeviceView:
@@ -127,7 +125,9 @@ def make_view(driver: str, device: Mapping[str, Any]) -> DeviceView:
     from drakit.api import resource
 
     attributes = {
-        name: resource.DeviceAttribute(**{key: tuple(value) if isinstance(value, list) else value for key, value in each.items()})
+        name: resource.DeviceAttribute(
+            **{key: tuple(value) if isinstance(value, list) else value for key, value in each.items()}
+        )
         for name, each in device.get("attributes", {}).items()
     }
     capacity = {

@@ -1,199 +1,157 @@
-"""Environments compile expressions for one Kubernetes version; programs evaluate them."""
+"""Environments: they compile expressions as one Kubernetes version does, and remember the latest programs."""
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from drakit.cel.checker import Declared, check
-from drakit.cel.cost import MAX_COST, estimate
-from drakit.cel.errors import CompileError, EvaluationError, render
-from drakit.cel.exact import Builder
-from drakit.cel.folding import Constants, fold
-from drakit.cel.generate import generate
+from drakit.cel.declarations.kubernetes import AUTHORIZER
+from drakit.cel.errors import CompileError, Issue, render
+from drakit.cel.folding import fold
 from drakit.cel.libraries import CONSUMABLE_CAPACITY, DEVICE, LIST_TYPE_ATTRIBUTES, dialect
-from drakit.cel.metered import Metered
 from drakit.cel.parser import parse
-from drakit.cel.types import BOOL, DYN, Type
+from drakit.cel.program import Program
+from drakit.cel.results import RESULTS, check_type
+from drakit.cel.types import DYN, Type
 from drakit.cel.validators import validate
-from drakit.cel.values import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterable, Mapping
 
-    from drakit.cel.device import DeviceView
+    from drakit.cel.diagnostics import Diagnostics
     from drakit.cel.syntax import Node
 
-__all__ = ["DEFAULT_FEATURES", "Environment", "Program"]
+__all__ = ["ADMISSION_VARIABLES", "DEFAULT_FEATURES", "Environment"]
 
 DEFAULT_FEATURES: Final = frozenset({CONSUMABLE_CAPACITY, LIST_TYPE_ATTRIBUTES})
+ADMISSION_VARIABLES: Final = (
+    "object",
+    "oldObject",
+    "request",
+    "params",
+    "namespaceObject",
+    "variables",
+    "authorizer",
+)
 _CAPACITY: Final = 1024
-_UNMETERED: Final = MAX_COST // 2
-
-
-class Program:
-    """A compiled expression: evaluates any number of devices, from any number of threads.
-
-    Attributes:
-        expression: The text it was compiled from.
-        output_type: What the checker made of it: `bool`, `dyn`, ...
-        cost: Upstream's estimate of the highest cost, which API validation limits.
-    """
-
-    def __init__(self, environment: Environment, expression: str, root: Node, constants: Constants) -> None:
-        self.expression = expression
-        self.output_type = str(root.type)
-        self.cost = estimate(root, list_costs=environment.list_costs)[1]
-        self._environment = environment
-        self._root = root
-        self._constants = constants
-        self._metered: tuple[Callable[[list[Any]], Any], int] | None = None
-        self._exact: tuple[Callable[[list[Any]], Any], int] | None = None
-        self.fallbacks = 0
-        self.generated = False
-        self._run = self._prepare()
-
-    def evaluate(self, view: DeviceView) -> bool:
-        """Whether the device matches.
-
-        Raises:
-            EvaluationError: The expression fails on this device.
-        """
-        if view.failure is not None:
-            raise view.failure
-        try:
-            value = self._run(view)
-        except Exception:
-            if not self.generated:
-                raise
-            self.fallbacks += 1  # whatever the generated code raised, the closures decide
-            value = self.exact([view.as_map()])
-        if value is True or value is False:
-            return value  # type: ignore[no-any-return]
-        raise _no_bool(value)
-
-    def _prepare(self) -> Callable[[DeviceView], Any]:
-        """Choose how to evaluate: generated code, or metered near the limit."""
-        if self.cost > _UNMETERED:
-            return lambda view: self.metered([view.as_map()])
-        environment = self._environment
-        generated = generate(
-            self._root, environment.functions, self._constants, tuple(environment.variables), device=True
-        )
-        self.generated = generated is not None
-        return generated or (lambda view: self.exact([view.as_map()]))
-
-    def exact(self, variables: list[Any]) -> Any:
-        """Evaluate by the exact evaluator."""
-        if self._exact is None:
-            builder = Builder(self._environment.functions, self._constants, tuple(self._environment.variables))
-            closure = builder.build(self._root)
-            self._exact = closure, builder.slots - len(variables)
-        closure, more = self._exact
-        try:
-            return closure([*variables, *[MISSING] * more])
-        except RecursionError:
-            raise EvaluationError("expression nests too deeply to be evaluated") from None
-
-
-    def metered(self, variables: list[Any], limit: int = MAX_COST) -> Any:
-        """Evaluate and count; the message of exceeding the limit is upstream's."""
-        return self.measure(variables, limit)[0]
-
-    def measure(self, variables: list[Any], limit: int = MAX_COST) -> tuple[Any, int]:
-        """The value and what it did cost."""
-        if self._metered is None:
-            environment = self._environment
-            builder = Metered(
-                environment.functions,
-                self._constants,
-                tuple(environment.variables),
-                list_costs=environment.list_costs,
-            )
-            closure = builder.build(self._root)
-            self._metered = closure, builder.slots - len(variables) - 1
-        closure, more = self._metered
-        balance = [limit]
-        try:
-            value = closure([*variables, balance, *[MISSING] * more])
-        except RecursionError:
-            raise EvaluationError("expression nests too deeply to be evaluated") from None
-        return value, limit - balance[0]
-
-
-def _no_bool(value: Any) -> EvaluationError:
-    from drakit.cel.results import not_bool
-
-    return not_bool(value)
+_OLDEST, _NEWEST = 31, 37
+_TOO_DEEP: Final = "expression recursion limit exceeded: 250"
 
 
 class Environment:
-    """Compiles expressions as a Kubernetes version does.
+    """Compiles expressions; safe to share between threads.
 
     Args:
-        version: `1.31` to `1.37`.
+        version: The Kubernetes version, `1.31` to `1.37`.
         features: Feature gates that are on (`DRAConsumableCapacity`, `DRAListTypeAttributes`).
-        stored: True for expressions that are in storage, False for those being written.
-        variables: None for `device`; else the names of variables of type dyn (`object`, `oldObject`, ...).
+        stored: True for expressions that are in storage, which see everything their version has; False for those
+            being written, which see what the version before had and what gates turn on.
+        variables: None for selectors, which see `device`; else the names of variables of any type, such as
+            `ADMISSION_VARIABLES`.
+
+    Raises:
+        ValueError: The version is not one of those.
     """
 
     def __init__(
         self,
         version: str = "1.37",
-        features: frozenset[str] = DEFAULT_FEATURES,
+        features: Iterable[str] = DEFAULT_FEATURES,
         stored: bool = True,
-        variables: tuple[str, ...] | None = None,
+        variables: Iterable[str] | None = None,
     ) -> None:
         self.version = version
         self.features = frozenset(features)
         self.stored = stored
-        table = dialect(int(version.split(".")[1]), self.features, stored=stored, device=variables is None)
-        self.functions = table.functions
-        self.macros = table.macros
-        self.attribute_type = table.attribute
-        self.list_costs = table.list_costs
-        types: Mapping[str, Type] = {"device": DEVICE} if variables is None else dict.fromkeys(variables, DYN)
-        self.variables = types
-        self._dialect = table
-        fields = {DEVICE.name: table.device_fields} if variables is None else {}
-        self._declared = Declared(table.functions, types, table.types, fields)
+        self.device = variables is None
+        self._dialect = dialect(_minor(version), self.features, stored=stored, device=self.device)
+        types: dict[str, Type] = {"device": DEVICE} if variables is None else dict.fromkeys(variables, DYN)
+        if "authorizer" in types:
+            types["authorizer"] = AUTHORIZER
+        self._variables = tuple(types)
+        fields: Mapping[str, Mapping[str, Type]] = (
+            {DEVICE.name: self._dialect.device_fields} if self.device else {AUTHORIZER.name: {}}
+        )
+        self._declared = Declared(self._dialect.functions, types, self._dialect.types, fields)
         self._programs: dict[tuple[str, str], Program] = {}
         self._lock = threading.Lock()
 
     def compile(self, expression: str, result: str = "bool") -> Program:
-        """Compile an expression; the latest ones are kept.
+        """Compile an expression, or find it among the latest ones.
 
         Args:
             expression: The text.
-            result: `bool` for selectors, `value` for derived attributes.
+            result: `bool` for selectors and policies, `value` for derived attributes, `string` for messages, `any`.
 
         Raises:
             CompileError: It is not valid in this environment.
         """
+        if result not in RESULTS:
+            raise ValueError(f"result must be one of {', '.join(RESULTS)}, not {result!r}")
         key = expression, result
-        program = self._programs.get(key)
-        if program is None:
-            program = self._compile(expression, result)
-            with self._lock:
-                while len(self._programs) >= _CAPACITY:
-                    del self._programs[next(iter(self._programs))]
+        with self._lock:
+            program = self._programs.pop(key, None)
+            if program is not None:
                 self._programs[key] = program
+                return program
+        program = self._compile(expression, result)
+        with self._lock:
+            self._programs[key] = program
+            while len(self._programs) > _CAPACITY:
+                del self._programs[next(iter(self._programs))]
         return program
 
     def _compile(self, expression: str, result: str) -> Program:
-        root = parse(expression, self.macros)
         try:
-            issues = check(root, self._declared)
-            issues = issues or validate(root, literals=self._dialect.validators)
-            if issues:
-                raise render(expression, issues)
-            self._check_result(root.type, result)
-            return Program(self, expression, root, fold(root, self.functions))
+            root = self.checked(expression)
+            attribute = self._dialect.attribute if self.device else None
+            check_type(root.type, result, attribute, lists=LIST_TYPE_ATTRIBUTES in self.features)
+            return Program(
+                expression,
+                root,
+                fold(root, self._dialect.functions),
+                functions=self._dialect.functions,
+                variables=self._variables,
+                device=self.device,
+                list_costs=self._dialect.list_costs,
+                result=result,
+            )
         except RecursionError:
-            raise CompileError("compilation failed: expression nests too deeply") from None
+            raise render(expression, [Issue(-1, _TOO_DEEP)]) from None
 
-    def _check_result(self, type: Type, result: str) -> None:
-        if result == "bool" and type != BOOL and type != self.attribute_type:
-            raise CompileError(f"must evaluate to {BOOL} or the unknown type, not {type}")
+    def checked(self, expression: str) -> Node:
+        """The typed tree of an expression.
+
+        Raises:
+            CompileError: It does not parse or has type errors.
+        """
+        try:
+            root = parse(expression, self._dialect.macros)
+            issues = check(root, self._declared) or validate(root, literals=self._dialect.validators)
+        except RecursionError:
+            raise render(expression, [Issue(-1, _TOO_DEEP)]) from None
+        if issues:
+            raise render(expression, issues)
+        return root
+
+    def check(self, expression: str, result: str = "bool") -> Diagnostics:
+        """Everything that can be said about an expression without a device: type, cost, errors, warnings."""
+        from drakit.cel.diagnostics import Diagnostics, warnings
+
+        try:
+            program = self.compile(expression, result)
+        except CompileError as error:
+            return Diagnostics(expression=expression, type=None, cost=None, error=error, warnings=())
+        found = warnings(self.checked(expression), expression, program.cost)
+        return Diagnostics(
+            expression=expression, type=program.output_type, cost=program.cost, error=None, warnings=found
+        )
 
 
+def _minor(version: str) -> int:
+    major, _, minor = version.removeprefix("v").partition(".")
+    number = minor.split(".")[0]
+    if major != "1" or not number.isdecimal() or not _OLDEST <= int(number) <= _NEWEST:
+        raise ValueError(f"no dialect for Kubernetes {version}: 1.{_OLDEST} to 1.{_NEWEST} are known")
+    return int(number)

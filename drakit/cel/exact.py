@@ -158,7 +158,9 @@ class Builder:
     ) -> Callable[[list[Any]], Any]:
         return _binary(call, left, right)
 
-    def variadic(self, call: Callable[..., Any], operands: list[Callable[[list[Any]], Any]]) -> Callable[[list[Any]], Any]:
+    def variadic(
+        self, call: Callable[..., Any], operands: list[Callable[[list[Any]], Any]]
+    ) -> Callable[[list[Any]], Any]:
         return lambda slots: call(*[each(slots) for each in operands])
 
     def not_false_of(self, call: Any, operand: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
@@ -443,9 +445,7 @@ def _or_optional(
     return run
 
 
-def _optional_list(
-    elements: list[Callable[[list[Any]], Any]], optionals: frozenset[int]
-) -> Callable[[list[Any]], Any]:
+def _optional_list(elements: list[Callable[[list[Any]], Any]], optionals: frozenset[int]) -> Callable[[list[Any]], Any]:
     def run(slots: list[Any]) -> list[Any]:
         found: list[Any] = []
         for position, element in enumerate(elements):

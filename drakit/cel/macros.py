@@ -102,7 +102,9 @@ def _quantify(offset: int, kind: str, target: Node | None, first: str, second: s
     return Comprehension(offset, kind, target, first, second, ACCUMULATOR, initial, condition, step, result)
 
 
-def _collect(offset: int, kind: str, target: Node | None, names: tuple[str, str], item: Node, where: Node | None) -> Node:
+def _collect(
+    offset: int, kind: str, target: Node | None, names: tuple[str, str], item: Node, where: Node | None
+) -> Node:
     """`map`, `filter`, `transformList`: append items to a list."""
     step: Node = Call(offset, "_+_", None, [Ident(offset, ACCUMULATOR), ListNode(offset, [item])])
     return _filtered(offset, kind, target, names, ListNode(offset, []), step, where)
@@ -115,9 +117,7 @@ def _filtered(
         step = Call(offset, "_?_:_", None, [where, step, Ident(offset, ACCUMULATOR)])
     assert target is not None
     result = Ident(offset, ACCUMULATOR)
-    return Comprehension(
-        offset, kind, target, *names, ACCUMULATOR, initial, Literal(offset, True), step, result
-    )
+    return Comprehension(offset, kind, target, *names, ACCUMULATOR, initial, Literal(offset, True), step, result)
 
 
 def _map(offset: int, target: Node | None, arguments: list[Node]) -> Node:
@@ -139,9 +139,7 @@ def _transform_list(offset: int, target: Node | None, arguments: list[Node]) -> 
 def _transform_map(offset: int, target: Node | None, arguments: list[Node]) -> Node:
     names = _pair(arguments)
     where = arguments[2] if len(arguments) == 4 else None
-    step = Call(
-        offset, "cel.@mapInsert", None, [Ident(offset, ACCUMULATOR), Ident(offset, names[0]), arguments[-1]]
-    )
+    step = Call(offset, "cel.@mapInsert", None, [Ident(offset, ACCUMULATOR), Ident(offset, names[0]), arguments[-1]])
     return _filtered(offset, "transformMap", target, names, MapNode(offset, []), step, where)
 
 
@@ -280,6 +278,4 @@ def _copy(node: Node, offset: int) -> Node:
 
 
 def _copy_entries(entries: list[Entry], offset: int) -> list[Entry]:
-    return [
-        Entry(offset, copy(each.key, offset), copy(each.value, offset), optional=each.optional) for each in entries
-    ]
+    return [Entry(offset, copy(each.key, offset), copy(each.value, offset), optional=each.optional) for each in entries]

@@ -20,7 +20,10 @@ _ZEROS: Final[dict[str, Any]] = {
     "UInt32": Uint(0),
     "UInt64": Uint(0),
 }
-_RANGES: Final = {"Int32": (-(2**31), 2**31 - 1, "integer overflow"), "UInt32": (0, 2**32 - 1, "unsigned integer overflow")}
+_RANGES: Final = {
+    "Int32": (-(2**31), 2**31 - 1, "integer overflow"),
+    "UInt32": (0, 2**32 - 1, "unsigned integer overflow"),
+}
 
 
 def make(name: str, fields: list[tuple[str, Any, bool]]) -> Any:

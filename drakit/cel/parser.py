@@ -22,19 +22,78 @@ __all__ = ["MAX_DEPTH", "RESERVED", "parse"]
 MAX_DEPTH: Final = 250
 _MAX_CODE_POINTS: Final = 100_000
 RESERVED: Final = frozenset(
-    "as break const continue else false for function if import in let loop package namespace null return true var "
-    "void while".split()
+    [
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "false",
+        "for",
+        "function",
+        "if",
+        "import",
+        "in",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "null",
+        "return",
+        "true",
+        "var",
+        "void",
+        "while",
+    ]
 )
 _RELATIONS: Final = {"<": "_<_", "<=": "_<=_", ">=": "_>=_", ">": "_>_", "==": "_==_", "!=": "_!=_", "in": "@in"}
 _CALCULATIONS: Final = {"*": "_*_", "/": "_/_", "%": "_%_", "+": "_+_", "-": "_-_"}
 _PRECEDENCE: Final = {**dict.fromkeys(_RELATIONS, 1), "+": 2, "-": 2, "*": 3, "/": 3, "%": 3}
 _FUNCTIONS: Final = {**_RELATIONS, **_CALCULATIONS}
 _NUMBERS: Final = frozenset({"NUM_INT", "NUM_FLOAT"})
-_ORDER: Final = (
-    "[ ] { } ( ) . , - ! ? : + true false null NUM_FLOAT NUM_INT NUM_UINT STRING BYTES IDENTIFIER ESC_IDENTIFIER"
-).split()
+_ORDER: Final = [
+    "[",
+    "]",
+    "{",
+    "}",
+    "(",
+    ")",
+    ".",
+    ",",
+    "-",
+    "!",
+    "?",
+    ":",
+    "+",
+    "true",
+    "false",
+    "null",
+    "NUM_FLOAT",
+    "NUM_INT",
+    "NUM_UINT",
+    "STRING",
+    "BYTES",
+    "IDENTIFIER",
+    "ESC_IDENTIFIER",
+]
 _STARTS: Final = frozenset(
-    "[ { ( . - ! true false null NUM_FLOAT NUM_INT NUM_UINT STRING BYTES IDENTIFIER".split()
+    [
+        "[",
+        "{",
+        "(",
+        ".",
+        "-",
+        "!",
+        "true",
+        "false",
+        "null",
+        "NUM_FLOAT",
+        "NUM_INT",
+        "NUM_UINT",
+        "STRING",
+        "BYTES",
+        "IDENTIFIER",
+    ]
 )
 
 
@@ -474,4 +533,4 @@ def _expecting(expected: list[str] | frozenset[str]) -> str:
 
 
 def _quoted(kind: str) -> str:
-    return kind if kind[0].isalpha() and kind.isupper() or kind[0] == "<" or "_" in kind else f"'{kind}'"
+    return kind if (kind[0].isalpha() and kind.isupper()) or kind[0] == "<" or "_" in kind else f"'{kind}'"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_INT", "MAX_UINT", "MIN_INT", "MISSING", "NONE", "Collected", "CollectedMap", "Concatenation", "Domains", "Duration", "Map", "Optional",
     "Quantity", "Semver", "Timestamp", "Uint", "Value",
-    "compare", "contains", "equal", "find", "go_name", "is_list", "iterate", "iterate_pairs", "no_overload", "plain", "show", "size",
+    "adapt", "compare", "contains", "equal", "find", "go_name", "is_list", "iterate", "iterate_pairs", "no_overload", "plain", "show", "size",
     "tag", "type_name", "untag",
 ]  # fmt: skip
 
@@ -595,3 +595,30 @@ def show(value: Value) -> str:
     if kind is Quantity or kind is Semver:
         return str(value.exact)
     return str(int(value)) if isinstance(value, int) else repr(value)
+
+
+def adapt(value: Any) -> Value:
+    """A CEL value for decoded JSON (or api values): numbers beyond 64 bits become doubles.
+
+    Raises:
+        EvaluationError: There is no CEL value for it.
+    """
+    kind = value.__class__
+    if value is None or kind in (str, bool, float, bytes, Uint):
+        return value
+    if kind is int:
+        return value if MIN_INT <= value <= MAX_INT else float(value)
+    if kind is list or kind is tuple:
+        return [adapt(each) for each in value]
+    if isinstance(value, dict):
+        return {str(key): adapt(each) for key, each in value.items()}
+    wrapper = _wrappers().get(kind)
+    if wrapper is None:
+        raise EvaluationError(f"unsupported conversion to ref.Val: ({kind.__name__}){value}")
+    return wrapper(value)
+
+
+def _wrappers() -> dict[type, Any]:
+    from drakit import api
+
+    return {api.Quantity: Quantity, api.Semver: Semver}

@@ -128,18 +128,68 @@ _LISTS: Final[dict[str, Callable[[Sequence[Any], Any], int]]] = {
 _FUNCTIONS: Final[dict[str, Callable[[Sequence[Any], Any], int]]] = {
     "check": lambda _, __: 350_000,
     **dict.fromkeys(
-        "serviceAccount path group resource subresource namespace name allowed reason error errored masked "
-        "prefixLength family isUnspecified isLoopback isLinkLocalMulticast isLinkLocalUnicast isGlobalUnicast "
-        "format.named sign asInteger isInteger asApproximateFloat isGreaterThan isLessThan compareTo add sub major "
-        "minor patch getScheme getHostname getHost getPort getEscapedPath getQuery".split(),
+        [
+            "serviceAccount",
+            "path",
+            "group",
+            "resource",
+            "subresource",
+            "namespace",
+            "name",
+            "allowed",
+            "reason",
+            "error",
+            "errored",
+            "masked",
+            "prefixLength",
+            "family",
+            "isUnspecified",
+            "isLoopback",
+            "isLinkLocalMulticast",
+            "isLinkLocalUnicast",
+            "isGlobalUnicast",
+            "format.named",
+            "sign",
+            "asInteger",
+            "isInteger",
+            "asApproximateFloat",
+            "isGreaterThan",
+            "isLessThan",
+            "compareTo",
+            "add",
+            "sub",
+            "major",
+            "minor",
+            "patch",
+            "getScheme",
+            "getHostname",
+            "getHost",
+            "getPort",
+            "getEscapedPath",
+            "getQuery",
+        ],
         _one,
     ),
     **dict.fromkeys(("fieldSelector", "labelSelector"), _selector),
     **dict.fromkeys(
-        "isSorted sum max min indexOf lastIndexOf includes".split(), lambda arguments, _: traversal(arguments[0])
+        ["isSorted", "sum", "max", "min", "indexOf", "lastIndexOf", "includes"],
+        lambda arguments, _: traversal(arguments[0]),
     ),
     **dict.fromkeys(
-        "url lowerAscii upperAscii substring trim cidr isIP isCIDR quantity isQuantity semver isSemver".split(),
+        [
+            "url",
+            "lowerAscii",
+            "upperAscii",
+            "substring",
+            "trim",
+            "cidr",
+            "isIP",
+            "isCIDR",
+            "quantity",
+            "isQuantity",
+            "semver",
+            "isSemver",
+        ],
         _first(),
     ),
     **dict.fromkeys(("replace", "split", "ip.isCanonical"), _first(2 * STRING_FACTOR)),
@@ -150,12 +200,23 @@ _FUNCTIONS: Final[dict[str, Callable[[Sequence[Any], Any], int]]] = {
 }
 _OVERLOADS: Final[dict[str, Callable[[Sequence[Any], Any], int]]] = {
     **dict.fromkeys(
-        "starts_with_string ends_with_string string_to_bytes bytes_to_string strings_quote string_format".split(),
+        [
+            "starts_with_string",
+            "ends_with_string",
+            "string_to_bytes",
+            "bytes_to_string",
+            "strings_quote",
+            "string_format",
+        ],
         _first(),
     ),
     "in_list": lambda arguments, _: actual_size(arguments[1]),
     **dict.fromkeys(
-        [f"{name}_{kind}" for name in ("less", "greater", "less_equals", "greater_equals") for kind in ("string", "bytes")]
+        [
+            f"{name}_{kind}"
+            for name in ("less", "greater", "less_equals", "greater_equals")
+            for kind in ("string", "bytes")
+        ]
         + ["equals", "not_equals"],
         _smaller,
     ),

@@ -44,7 +44,9 @@ class _Operand:
 
     __slots__ = ("_estimator", "computed", "node", "path", "type")
 
-    def __init__(self, estimator: _Estimator, node: Node | None, type: Type, path: Path, computed: Range | None) -> None:
+    def __init__(
+        self, estimator: _Estimator, node: Node | None, type: Type, path: Path, computed: Range | None
+    ) -> None:
         self._estimator = estimator
         self.node = node
         self.type = type
@@ -304,17 +306,13 @@ class _Estimator:
             return special(self, node, target, arguments, costs)
         return Estimate(_with(ONE, costs))
 
-    def conditional(
-        self, node: Call, _: _Operand | None, arguments: list[_Operand], costs: list[Range]
-    ) -> Estimate:
+    def conditional(self, node: Call, _: _Operand | None, arguments: list[_Operand], costs: list[Range]) -> Estimate:
         size = ranges.union(arguments[1].known(), arguments[2].known())
         one, other = self.inside(node.arguments[1]), self.inside(node.arguments[2])
         self.keep_entries(node, _union(one, other))
         return Estimate(ranges.add(costs[0], ranges.union(costs[1], costs[2])), size)
 
-    def concatenation(
-        self, node: Call, _: _Operand | None, arguments: list[_Operand], costs: list[Range]
-    ) -> Estimate:
+    def concatenation(self, node: Call, _: _Operand | None, arguments: list[_Operand], costs: list[Range]) -> Estimate:
         size = ranges.add(arguments[0].known(), arguments[1].known())
         self.keep_entries(node, _union(self.inside(node.arguments[0]), self.inside(node.arguments[1])))
         return Estimate(_with(ranges.scale(size, STRING_FACTOR), costs), size)
@@ -344,9 +342,7 @@ def _with(cost: Range, costs: list[Range]) -> Range:
     return cost
 
 
-def _scan_target(
-    _: _Estimator, __: Call, target: _Operand | None, ___: list[_Operand], costs: list[Range]
-) -> Estimate:
+def _scan_target(_: _Estimator, __: Call, target: _Operand | None, ___: list[_Operand], costs: list[Range]) -> Estimate:
     cost = ONE if target is None else ranges.scale(target.known(), STRING_FACTOR)
     return Estimate(_with(cost, costs))
 

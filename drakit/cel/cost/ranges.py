@@ -51,4 +51,4 @@ def _scaled(value: int, factor: float) -> int:
     if double > 0 and factor > 0 and double > _TOP_DOUBLE / factor:
         return TOP
     result = math.ceil(double * factor)
-    return TOP if result > TOP else result
+    return min(result, TOP)

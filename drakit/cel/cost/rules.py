@@ -199,7 +199,10 @@ _CONSTANT_EQUALITY: Final = frozenset(
     {
         QUANTITY,
         SEMVER,
-        *(f"kubernetes.authorization.{name}" for name in "Authorizer PathCheck GroupCheck ResourceCheck Decision".split()),
+        *(
+            f"kubernetes.authorization.{name}"
+            for name in ["Authorizer", "PathCheck", "GroupCheck", "ResourceCheck", "Decision"]
+        ),
     }
 )
 
@@ -227,21 +230,57 @@ def _equal(_: str, __: str, ___: Argument | None, arguments: list[Argument]) -> 
 _RULES: Final[dict[str, Callable[[str, str, Argument | None, list[Argument]], Estimate | None]]] = {
     "check": _check,
     **dict.fromkeys(
-        "serviceAccount path group resource subresource namespace name allowed reason error errored masked "
-        "prefixLength family isUnspecified isLoopback isLinkLocalMulticast isLinkLocalUnicast isGlobalUnicast "
-        "format.named sign asInteger isInteger asApproximateFloat isGreaterThan isLessThan compareTo add sub major "
-        "minor patch getScheme getHostname getHost getPort getEscapedPath getQuery".split(),
+        [
+            "serviceAccount",
+            "path",
+            "group",
+            "resource",
+            "subresource",
+            "namespace",
+            "name",
+            "allowed",
+            "reason",
+            "error",
+            "errored",
+            "masked",
+            "prefixLength",
+            "family",
+            "isUnspecified",
+            "isLoopback",
+            "isLinkLocalMulticast",
+            "isLinkLocalUnicast",
+            "isGlobalUnicast",
+            "format.named",
+            "sign",
+            "asInteger",
+            "isInteger",
+            "asApproximateFloat",
+            "isGreaterThan",
+            "isLessThan",
+            "compareTo",
+            "add",
+            "sub",
+            "major",
+            "minor",
+            "patch",
+            "getScheme",
+            "getHostname",
+            "getHost",
+            "getPort",
+            "getEscapedPath",
+            "getQuery",
+        ],
         _nominal,
     ),
     **dict.fromkeys(("fieldSelector", "labelSelector"), _selector),
-    **dict.fromkeys("isSorted sum max min indexOf lastIndexOf includes".split(), _elements),
+    **dict.fromkeys(["isSorted", "sum", "max", "min", "indexOf", "lastIndexOf", "includes"], _elements),
     "url": _url,
-    **dict.fromkeys("lowerAscii upperAscii substring trim".split(), _transform),
+    **dict.fromkeys(["lowerAscii", "upperAscii", "substring", "trim"], _transform),
     "replace": _replace,
     "split": _split,
     "join": _join,
     **dict.fromkeys(("find", "findAll"), _find),
-    **dict.fromkeys("cidr isIP isCIDR ip quantity isQuantity semver isSemver".split(), _parse),
+    **dict.fromkeys(["cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"], _parse),
     "ip.isCanonical": _canonical,
     **dict.fromkeys(("containsIP", "containsCIDR"), _contains),
     "validate": _validate,
@@ -323,7 +362,16 @@ def _sorted(kind: str, *, by_keys: bool) -> Callable[[Argument | None, list[Argu
     return rule
 
 
-_SORTABLE: Final = "int uint double bool google.protobuf.Duration google.protobuf.Timestamp string bytes".split()
+_SORTABLE: Final = [
+    "int",
+    "uint",
+    "double",
+    "bool",
+    "google.protobuf.Duration",
+    "google.protobuf.Timestamp",
+    "string",
+    "bytes",
+]
 LISTS: Final[dict[str, Callable[[Argument | None, list[Argument]], Estimate | None]]] = {
     "list_slice": _slice,
     "lists_range": _range,

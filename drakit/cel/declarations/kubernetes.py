@@ -125,10 +125,21 @@ CIDRS: Final = (
     overload("isCIDR", "is_cidr", STRING, BOOL),
     overload("string", "cidr_to_string", CIDR, STRING),
 )
-FORMAT_NAMES: Final = (
-    "dns1123Label dns1123Subdomain dns1035Label qualifiedName dns1123LabelPrefix dns1123SubdomainPrefix "
-    "dns1035LabelPrefix labelValue uri uuid byte date datetime"
-).split()
+FORMAT_NAMES: Final = [
+    "dns1123Label",
+    "dns1123Subdomain",
+    "dns1035Label",
+    "qualifiedName",
+    "dns1123LabelPrefix",
+    "dns1123SubdomainPrefix",
+    "dns1035LabelPrefix",
+    "labelValue",
+    "uri",
+    "uuid",
+    "byte",
+    "date",
+    "datetime",
+]
 FORMATS: Final = (
     member("validate", "format-validate", FORMAT, STRING, optional_of(_TEXTS)),
     overload("format.named", "format-named", STRING, optional_of(FORMAT)),

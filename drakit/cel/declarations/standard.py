@@ -15,7 +15,6 @@ from drakit.cel.types import (
     STRING,
     TIMESTAMP,
     UINT,
-
     list_of,
     map_of,
     parameter,
@@ -39,10 +38,22 @@ _SHORT: Final = {
     "duration": DURATION,
 }
 _COMPARISONS: Final = {"_<_": "less", "_<=_": "less_equals", "_>_": "greater", "_>=_": "greater_equals"}
-_COMPARED: Final = (
-    "bool int64 int64_double int64_uint64 uint64 uint64_double uint64_int64 double double_int64 double_uint64 "
-    "string bytes timestamp duration"
-).split()
+_COMPARED: Final = [
+    "bool",
+    "int64",
+    "int64_double",
+    "int64_uint64",
+    "uint64",
+    "uint64_double",
+    "uint64_int64",
+    "double",
+    "double_int64",
+    "double_uint64",
+    "string",
+    "bytes",
+    "timestamp",
+    "duration",
+]
 CROSS_TYPE: Final = frozenset(
     f"{name}_{pair}"
     for name in _COMPARISONS.values()

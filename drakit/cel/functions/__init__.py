@@ -9,9 +9,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from drakit.cel.errors import EvaluationError
-from drakit.cel.functions import lists, network, numbers, operators, optionals, quantities, regex, semvers, strings
 from drakit.cel.functions import formats as formats_library
-from drakit.cel.functions import formatting, times, urls
+from drakit.cel.functions import (
+    formatting,
+    lists,
+    network,
+    numbers,
+    operators,
+    optionals,
+    quantities,
+    regex,
+    semvers,
+    strings,
+    times,
+    urls,
+)
 from drakit.cel.values import TYPE_NAMES, is_list, type_name, untag
 
 if TYPE_CHECKING:

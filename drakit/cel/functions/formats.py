@@ -111,10 +111,7 @@ def _label_1035(text: str) -> list[str]:
 
 def _is_name(text: str) -> bool:
     return (
-        bool(text)
-        and text[0] in _NAME
-        and text[-1] in _NAME
-        and all(char in _NAME or char in "-_." for char in text)
+        bool(text) and text[0] in _NAME and text[-1] in _NAME and all(char in _NAME or char in "-_." for char in text)
     )
 
 
@@ -132,7 +129,9 @@ def _qualified(text: str) -> list[str]:
     faults: list[str] = []
     if len(parts) > 2:
         message = _NAME_MESSAGE.removeprefix("must")
-        return [f"a qualified name must{message} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
+        return [
+            f"a qualified name must{message} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        ]
     name = parts[-1]
     if len(parts) == 2:
         if not parts[0]:

@@ -29,8 +29,8 @@ __all__ = ["MAX_INCLUDES", "OVERLOADS", "SINGLETONS", "insert"]
 
 MAX_INCLUDES: Final = 48
 _COMPARERS: Final = frozenset({bool, str, bytes, int, Uint, float, Duration, Timestamp})
-_NAMES: Final = "int uint double bool duration timestamp string bytes".split()
-_MAX_RANGE: Final = 10_000_000
+_NAMES: Final = ["int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"]
+_MAX_RANGE: Final = 1_000_000
 
 
 def _is(one: Any, other: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from drakit.cel.errors import EvaluationError
+from drakit.cel.errors import EvaluationError, PanicError
 from drakit.cel.functions import times
 from drakit.cel.values import (
     MAX_INT,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SINGLETONS", "add", "negate"]
 
+_MAX_ELEMENTS: Final = 4_000_000
 _INT_OVERFLOW: Final = "integer overflow"
 _UINT_OVERFLOW: Final = "unsigned integer overflow"
 _RECEIVERS: Final = frozenset({str, Duration, Timestamp})
@@ -81,6 +82,8 @@ def _concatenate(left: Any, right: Any) -> Any:
         return right
     if not right:
         return left
+    if len(left) + len(right) > _MAX_ELEMENTS:
+        raise PanicError("list is too long to be concatenated")
     return Concatenation([*left, *right])
 
 

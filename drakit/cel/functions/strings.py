@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from drakit.cel.errors import EvaluationError
+from drakit.cel.errors import EvaluationError, PanicError
 from drakit.cel.values import no_overload, show
 
 __all__ = ["OVERLOADS", "SINGLETONS"]
 
+_MAX_LENGTH: Final = 50_000_000
 _UPPER: Final = {ord(char): char.upper() for char in "abcdefghijklmnopqrstuvwxyz"}
 _LOWER: Final = {ord(char): char.lower() for char in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 _ESCAPES: Final = str.maketrans(
-    {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v", "\\": "\\\\", '"': '\\"'}
+    {
+        "\a": "\\a",
+        "\b": "\\b",
+        "\f": "\\f",
+        "\n": "\\n",
+        "\r": "\\r",
+        "\t": "\\t",
+        "\v": "\\v",
+        "\\": "\\\\",
+        '"': '\\"',
+    }
 )
 _SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 
@@ -71,6 +82,10 @@ def _last_index_of_from(text: str, part: str, start: int) -> int:
 
 
 def _replace(text: str, old: str, new: str, count: int = -1) -> str:
+    if len(text) * len(new) > _MAX_LENGTH:
+        times = text.count(old) if count < 0 else min(count, text.count(old))
+        if times * len(new) > _MAX_LENGTH:
+            raise PanicError("string is too long to be replaced in")
     return text.replace(old, new, count)
 
 
@@ -97,6 +112,8 @@ def _join(values: list[Any], separator: str = "") -> str:
     for value in values:
         if value.__class__ is not str:
             raise EvaluationError(f"join: invalid input: {show(value)}")
+    if len(values) * len(separator) + sum(map(len, values)) > _MAX_LENGTH:
+        raise PanicError("strings are too long to be joined")
     return separator.join(values)
 
 

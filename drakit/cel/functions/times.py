@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
 from drakit.cel.errors import EvaluationError
@@ -205,7 +206,7 @@ def _offset(moment: Timestamp, zone: str) -> int:
 
 def _named_offset(moment: Timestamp, zone: str) -> int:
     import zoneinfo
-    from datetime import datetime, timedelta, timezone
+    from datetime import datetime, timedelta
 
     if not zone:
         return 0
@@ -213,7 +214,7 @@ def _named_offset(moment: Timestamp, zone: str) -> int:
         place = zoneinfo.ZoneInfo(zone)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         raise EvaluationError(f"unknown time zone {zone}") from None
-    epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
     seconds = min(max(moment.seconds, _MIN_UNIX + 2 * 86400), _MAX_UNIX - 2 * 86400)
     offset = (epoch + timedelta(seconds=seconds)).astimezone(place).utcoffset()
     return 0 if offset is None else int(offset.total_seconds())

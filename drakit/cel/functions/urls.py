@@ -38,7 +38,18 @@ def _text(raw: str) -> str:
 class Url(Opaque):
     """A parsed URL; fields hold one character a byte."""
 
-    __slots__ = ("force_query", "fragment", "host", "omit_host", "opaque", "path", "query", "raw_path", "scheme", "user")
+    __slots__ = (
+        "force_query",
+        "fragment",
+        "host",
+        "omit_host",
+        "opaque",
+        "path",
+        "query",
+        "raw_path",
+        "scheme",
+        "user",
+    )
 
     def __init__(self) -> None:
         self.scheme = self.opaque = self.host = self.path = self.raw_path = self.query = self.fragment = ""
