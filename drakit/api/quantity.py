@@ -10,7 +10,7 @@ from __future__ import annotations
 import decimal
 import functools
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
 __all__ = ["BINARY_SI", "DECIMAL_EXPONENT", "DECIMAL_SI", "Quantity", "QuantityError"]
 
@@ -21,6 +21,9 @@ DECIMAL_EXPONENT: Final = "DecimalExponent"
 _NUMBER: Final = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)", re.ASCII)
 _DECIMAL_SUFFIXES: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY_SUFFIXES: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_SUFFIXES: Final = {suffix: (10, exponent, DECIMAL_SI) for suffix, exponent in _DECIMAL_SUFFIXES.items()} | {
+    suffix: (2, exponent, BINARY_SI) for suffix, exponent in _BINARY_SUFFIXES.items()
+}
 _DECIMAL_NAMES: Final = {exponent: suffix for suffix, exponent in _DECIMAL_SUFFIXES.items()}
 _BINARY_NAMES: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
@@ -68,14 +71,15 @@ class Quantity:
         self, amount: int = 0, scale: int = 0, format: str = DECIMAL_SI, *, big: bool = False, text: str = ""
     ) -> None:
         """Make `amount * 10**scale`; prefer `Quantity.parse` for text."""
-        set_slot = object.__setattr__
-        set_slot(self, "amount", amount)
-        set_slot(self, "scale", scale)
-        set_slot(self, "format", format)
-        set_slot(self, "big", big or not _MIN_INT64 <= amount <= _MAX_INT64)
-        set_slot(self, "_text", text)
-        exact = amount * _POWERS[scale - _NANO] if _NANO <= scale <= _EAGER_SCALE else None
-        set_slot(self, "_nano", 0 if amount == 0 else exact)
+        _set_amount(self, amount)
+        _set_scale(self, scale)
+        _set_format(self, format)
+        _set_big(self, big or not _MIN_INT64 <= amount <= _MAX_INT64)
+        _set_text(self, text)
+        if not amount:
+            _set_nano(self, 0)
+        else:
+            _set_nano(self, amount * _POWERS[scale - _NANO] if _NANO <= scale <= _EAGER_SCALE else None)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"Quantity is immutable, cannot set {name}")
@@ -187,7 +191,7 @@ class Quantity:
 
     def __str__(self) -> str:
         if not self._text:
-            object.__setattr__(self, "_text", _canonical(self))
+            _set_text(self, _canonical(self))
         return self._text
 
     def __repr__(self) -> str:
@@ -200,18 +204,14 @@ class Quantity:
 _POWERS: Final = tuple(10**exponent for exponent in range(_EAGER_SCALE - _NANO + 1))
 
 
+# The only ways to write to a quantity, as object.__setattr__ takes twice as long.
+_set_amount, _set_scale, _set_format, _set_big, _set_text, _set_nano = (
+    vars(Quantity)[name].__set__ for name in ("amount", "scale", "format", "big", "_text", "_nano")
+)
+
+
 def _restore(amount: int, scale: int, format: str, big: bool, text: str) -> Quantity:
     return Quantity(amount, scale, format, big=big, text=text)
-
-
-class _Parts(NamedTuple):
-    text: str
-    negative: bool
-    whole: str
-    fraction: str
-    base: int
-    exponent: int
-    style: str
 
 
 @functools.lru_cache(maxsize=1 << 16)
@@ -220,61 +220,59 @@ def _parse(text: str) -> Quantity:
     if match is None or not text:
         raise QuantityError(_WRONG_FORMAT, text)
     sign, whole, fraction, suffix = match.groups()
-    parts = _Parts(text, sign == "-", whole or "0", fraction or "", *_suffix(suffix, text))
-    quantity = _parse_small(parts)
-    if quantity is not None:
-        return quantity
-    if not whole and not fraction and text[len(sign) : len(sign) + 1] != "0":
-        raise QuantityError(_WRONG_NUMBER, text)
-    return _parse_big(parts)
+    base, exponent, style = _SUFFIXES.get(suffix) or _exponent(suffix, text)
+    digits = (whole or "0") + (fraction or "")
+    places = len(fraction) if fraction else 0
+    amount = _small_amount(digits, base, exponent, places)
+    if amount is None:
+        return _parse_big(text, match, base, exponent, style)
+    if base == 2:
+        scale, canonical = 0, int(digits) & 7 != 0
+    else:
+        scale = exponent - places
+        canonical = scale % 3 == 0 and digits[0] != "0" and not digits.endswith("000")
+    return Quantity(-amount if sign == "-" else amount, scale, style, text=text if canonical else "")
 
 
-def _suffix(suffix: str, text: str) -> tuple[int, int, str]:
-    if suffix in _DECIMAL_SUFFIXES:
-        return 10, _DECIMAL_SUFFIXES[suffix], DECIMAL_SI
-    if suffix in _BINARY_SUFFIXES:
-        return 2, _BINARY_SUFFIXES[suffix], BINARY_SI
-    if suffix[0] in "eE" and re.fullmatch(r"[+-]?[0-9]{1,19}", suffix[1:]):
+def _small_amount(digits: str, base: int, exponent: int, places: int) -> int | None:
+    """The amount, when Go keeps it in 64 bits."""
+    if base == 2:
+        if places or len(digits) + exponent * 3 // 10 > 14:
+            return None
+        amount = int(digits) << exponent
+        return amount if amount <= _MAX_INT64 else None
+    if len(digits) > _FAST_DIGITS or exponent - places < _NANO:
+        return None
+    return int(digits)
+
+
+def _exponent(suffix: str, text: str) -> tuple[int, int, str]:
+    """`e3` and the like; exponents wrap at 32 bits as in Go."""
+    if suffix[:1] in ("e", "E") and re.fullmatch(r"[+-]?[0-9]{1,19}", suffix[1:]):
         exponent = int(suffix[1:])
         if _MIN_INT64 <= exponent <= _MAX_INT64:
             return 10, (exponent + 2**31) % 2**32 - 2**31, DECIMAL_EXPONENT
     raise QuantityError(_WRONG_SUFFIX, text)
 
 
-def _parse_small(parts: _Parts) -> Quantity | None:
-    """The numbers that Go keeps in 64 bits; canonical spellings keep their text."""
-    digits = parts.whole + parts.fraction
-    if parts.base == 2:
-        if parts.fraction or len(digits) + parts.exponent * 3 // 10 > 14:
-            return None
-        amount, scale = int(digits) << parts.exponent, 0
-        canonical = int(digits) & 7 != 0
-    else:
-        scale = parts.exponent - len(parts.fraction)
-        if len(digits) > _FAST_DIGITS or scale < _NANO:
-            return None
-        amount = int(digits)
-        canonical = scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
-    if amount > _MAX_INT64:
-        return None
-    return Quantity(-amount if parts.negative else amount, scale, parts.style, text=parts.text if canonical else "")
-
-
-def _parse_big(parts: _Parts) -> Quantity:
+def _parse_big(text: str, match: re.Match[str], base: int, exponent: int, style: str) -> Quantity:
     """All others: rounded up to nano, binary ones capped at 2**63 - 1."""
-    amount, scale, style = _integer(parts.whole + parts.fraction), -len(parts.fraction), parts.style
-    if parts.base == 2:
-        amount <<= parts.exponent
+    sign, whole, fraction = match.group(1), match.group(2), match.group(3) or ""
+    if not whole and not fraction and text[len(sign) : len(sign) + 1] != "0":
+        raise QuantityError(_WRONG_NUMBER, text)
+    amount, scale = _integer((whole or "0") + fraction), -len(fraction)
+    if base == 2:
+        amount <<= exponent
     else:
-        scale += parts.exponent
+        scale += exponent
     if scale < _NANO:
         amount, scale = _scaled(amount, scale - _NANO), _NANO
-    if parts.base == 2:
+    if base == 2:
         if amount > _scaled(_MAX_INT64, -scale):
             amount, scale = _MAX_INT64, 0
         if 0 < amount < _scaled(1, -scale):
             style = DECIMAL_SI
-    return Quantity(-amount if parts.negative else amount, scale, style, big=True)
+    return Quantity(-amount if sign == "-" else amount, scale, style, big=True)
 
 
 def _integer(digits: str) -> int:
