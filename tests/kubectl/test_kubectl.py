@@ -238,6 +238,11 @@ async def test_edit_and_replace(kubectl: Any, resource_slice: Any) -> None:
     assert "the object has been modified" in stale.err
 
 
+async def test_auth(kubectl: Any) -> None:
+    assert (await kubectl("auth", "can-i", "list", "resourceslices")).out == "yes\n"
+    assert "kubernetes-admin" in (await kubectl("auth", "whoami")).out
+
+
 async def test_a_user_without_permission(kubectl: Any) -> None:
     kubectl.server.faults.fail(
         403, reason="Forbidden", message="resourceslices is forbidden", resource="resourceslices"

@@ -88,6 +88,8 @@ def _resource(registry: Registry, kind: Kind) -> dict[str, Any]:
         entry["shortNames"] = list(kind.short_names)
     if kind.categories:
         entry["categories"] = list(kind.categories)
+    if kind.is_review:
+        return entry
     entry["storageVersionHash"] = _storage_hash(registry, kind)
     return entry
 

@@ -1,9 +1,7 @@
 """HTTP requests to answers: authentication, routing, options, media types, streams."""
 
-import hashlib
 import uuid
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from aiohttp import web
@@ -11,41 +9,36 @@ from multidict import CIMultiDict
 
 from drakit import admission
 from drakit.clock import Clock
-from drakit.simulator.apiserver import discovery, openapi, tables
 from drakit.simulator.apiserver.access import NODE_NAME, Access, User, service_account_user
 from drakit.simulator.apiserver.answers import Answer
+from drakit.simulator.apiserver.documents import HEALTH, document
 from drakit.simulator.apiserver.errors import (
     Refused,
     forbidden,
     invalid_options,
     method_not_allowed,
-    no_such_path,
     unauthorized,
     unsupported_media_type,
 )
 from drakit.simulator.apiserver.faults import Call, Fault, Faults, Requests
-from drakit.simulator.apiserver.listing import Listing, list_records, parse_revision, too_large
-from drakit.simulator.apiserver.media import (
-    JSON,
-    YAML,
-    Accepted,
-    accepted,
-    accepts_discovery,
-    from_yaml,
-    media_type,
-    to_yaml,
-)
-from drakit.simulator.apiserver.objects import Objects, Outcome
+from drakit.simulator.apiserver.gatekeeper import decode
+from drakit.simulator.apiserver.listing import list_records, parse_revision, too_large
+from drakit.simulator.apiserver.media import JSON, YAML, Accepted, accepted, from_yaml, media_type
+from drakit.simulator.apiserver.objects import Objects
 from drakit.simulator.apiserver.options import DeleteOptions, ListOptions, WriteOptions, truth
+from drakit.simulator.apiserver.outcomes import Outcome
 from drakit.simulator.apiserver.paths import Target, parse
+from drakit.simulator.apiserver.presenting import Presenter, formatted
 from drakit.simulator.apiserver.protobuf import PROTOBUF, to_json
+from drakit.simulator.apiserver.reviews import review, token_review
 from drakit.simulator.apiserver.selectors import parse as parse_selector
-from drakit.simulator.apiserver.storage import Record
 from drakit.simulator.apiserver.watching import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["Endpoint"]
 
-_HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 _MINIMUM_WATCH, _MAXIMUM_WATCH = 1800, 3600
 """Seconds that a watch without timeoutSeconds lasts: half an hour to an hour, as on a real server."""
 _PATCHES = {
@@ -71,6 +64,7 @@ class Endpoint:
     ) -> None:
         """Answer from `objects`; requests for a future revision wait `future_wait` seconds for it."""
         self._objects = objects
+        self._presenter = Presenter(objects, clock)
         self._access = access
         self._clock = clock
         self._faults = faults
@@ -116,19 +110,21 @@ class Endpoint:
             if not await self._before(faults):
                 self._requests.note(call)
                 return _abort(request)
-            answer: Answer | web.StreamResponse = await self._answer(request, target, call)
+            answer: Answer | web.StreamResponse = await self._answer(request, target, call, user)
             if any(fault.effect == "lose" for fault in faults):
                 self._requests.note(call)
                 return _abort(request)
         except Refused as refusal:
             answer = _refused(refusal)
+        if isinstance(answer, web.StreamResponse):
+            return answer  # a watch: it was counted when it was opened
         self._requests.note(msgspec.structs.replace(call, status=answer.status))
-        return answer if isinstance(answer, web.StreamResponse) else _response(answer)
+        return _response(answer)
 
     # -- before the answer ------------------------------------------------------------------------------------------
 
     def _authenticate(self, request: web.BaseRequest) -> User:
-        if self.is_open or request.path in _HEALTH:
+        if self.is_open or request.path in HEALTH:
             return User("system:anonymous", ("system:unauthenticated",))
         transport = request.transport
         peer = transport.get_extra_info("peercert") if transport is not None else None
@@ -189,39 +185,46 @@ class Endpoint:
 
     # -- the answer -------------------------------------------------------------------------------------------------
 
-    async def _answer(self, request: web.BaseRequest, target: Target | None, call: Call) -> Answer | web.StreamResponse:
+    async def _answer(
+        self, request: web.BaseRequest, target: Target | None, call: Call, user: User
+    ) -> Answer | web.StreamResponse:
         if target is None:
-            return self._document(request)
+            registry = self._objects.registry
+            return document(registry, request.method, request.path, request.headers, self.address)
         form = accepted(request.headers.get("Accept", ""))
         self._check_method(target, request.method)
         match call.verb:
             case "get":
                 record = self._objects.get(target)
-                return self._show(target, record, form, request)
+                return self._presenter.record(target, record, form, _include(request))
             case "list":
                 return await self._list(target, form, request)
             case "watch":
-                return await self._watch(target, form, request)
+                return await self._watch(target, form, request, call)
         body = await self._body(request)
         match call.verb:
+            case "create" if target.kind.is_review or target.subresource == "token":
+                return self._review(target, decode(target.kind, _json(body, request)), call, user, form)
             case "create":
-                return self._show_outcome(target, self._create(target, body, request, call), form, request)
+                outcome = self._create(target, body, request, call)
             case "update":
                 options = self._write_options(request, call, "UpdateOptions")
                 outcome = self._objects.update(target, _json(body, request), options)
-                return self._show_outcome(target, outcome, form, request)
             case "patch":
-                return self._show_outcome(target, self._patch(target, body, request, call), form, request)
+                outcome = self._patch(target, body, request, call)
             case "delete":
                 return self._delete(target, body, form, request)
             case _:
                 return self._delete_collection(target, body, form, request)
+        return self._presenter.outcome(target, outcome, form, _include(request))
 
     @staticmethod
     def _check_method(target: Target, method: str) -> None:
         kind = target.kind
         if target.subresource is not None:
             verbs: tuple[str, ...] = kind.subresources[target.subresource]
+        elif kind.is_review:
+            verbs = ("create",) if target.name is None else ()
         elif target.name is not None:
             verbs = ("get", "update", "patch", "delete")
         elif target.namespace is None and kind.namespaced:
@@ -262,25 +265,20 @@ class Endpoint:
             return self._objects.bind(target, body, options)
         if target.subresource == "eviction":
             return self._objects.evict(target, body)
-        if target.subresource == "token":
-            return self._token(target, body)
         return self._objects.create(target, body, options)
 
-    def _token(self, target: Target, body: bytes) -> Outcome:
-        """POST serviceaccounts/NAME/token: a token for that account, valid until it is revoked."""
-        account = self._objects.get(target)
-        asked = msgspec.json.decode(body) if body else {}
-        bound = (asked.get("spec") or {}).get("boundObjectRef") or {}
-        node = bound.get("name", "") if bound.get("kind") == "Node" else ""
-        token = self._access.issue(service_account_user(target.namespace or "", target.name or "", node))
-        review = {
-            "kind": "TokenRequest",
-            "apiVersion": "authentication.k8s.io/v1",
-            "metadata": {"name": target.name, "namespace": target.namespace},
-            "spec": {"audiences": [], "expirationSeconds": 3600, **(asked.get("spec") or {})},
-            "status": {"token": token, "expirationTimestamp": "2099-01-01T00:00:00Z"},
-        }
-        return Outcome(Record(account.key, account.revision, review), 201)
+    def _review(self, target: Target, body: dict[str, Any], call: Call, user: User, form: Accepted) -> Answer:
+        if target.subresource == "token":
+            self._objects.get(target)
+            spec = body.get("spec") or {}
+            bound = spec.get("boundObjectRef") or {}
+            node = (bound.get("name") or "") if bound.get("kind") == "Node" else ""
+            namespace, name = target.key
+            token = self._access.issue(service_account_user(namespace, name, node))
+            answer = token_review(namespace, name, spec, token)
+        else:
+            answer = review(target.kind.kind, body, user, call, self.authorizer)
+        return formatted(msgspec.json.encode(answer), form, 201)
 
     def _patch(self, target: Target, body: bytes, request: web.BaseRequest, call: Call) -> Outcome:
         kind = _PATCHES.get(media_type(request.headers.get("Content-Type", "")))
@@ -303,13 +301,13 @@ class Endpoint:
         outcome = self._objects.delete(target, DeleteOptions.parse(request.query, body))
         kind = target.kind
         if kind.delete_returns_object or outcome.record.metadata.get("deletionTimestamp"):
-            return self._show_outcome(target, outcome, form, request)
+            return self._presenter.outcome(target, outcome, form, _include(request))
         details: dict[str, Any] = {"name": target.name}
         if kind.group:
             details["group"] = kind.group
         details |= {"kind": kind.plural, "uid": outcome.record.metadata["uid"]}
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
-        return _formatted(msgspec.json.encode(status), form)
+        return formatted(msgspec.json.encode(status), form)
 
     def _delete_collection(self, target: Target, body: bytes, form: Accepted, request: web.BaseRequest) -> Answer:
         options = ListOptions.parse(request.query)
@@ -319,7 +317,7 @@ class Endpoint:
         for record in listing.records:
             one = msgspec.structs.replace(target, name=record.key[1], namespace=record.key[0] or None)
             self._objects.delete(one, delete_options)
-        return self._show_list(target, listing, form, options)
+        return self._presenter.listing(target, listing, form, options.include_object)
 
     def _selector(self, target: Target, options: ListOptions) -> Any:
         return parse_selector(
@@ -335,72 +333,16 @@ class Endpoint:
         select = self._selector(target, options)
         await self._wait_for_future(parse_revision(options.resource_version))
         listing = list_records(self._objects.storage, target, options, select)
-        return self._show_list(target, listing, form, options)
+        return self._presenter.listing(target, listing, form, options.include_object)
 
     async def _wait_for_future(self, revision: int) -> None:
         """A real server waits three seconds for its cache to reach a revision that it has not seen."""
         if revision > self._objects.storage.revision:
             await self._clock.sleep(self._future_wait)
 
-    # -- showing ----------------------------------------------------------------------------------------------------
-
-    def _deprecation(self, target: Target) -> tuple[str, ...]:
-        return openapi.deprecations(target.kind, target.version, self._objects.registry.version)
-
-    def _show_outcome(self, target: Target, outcome: Outcome, form: Accepted, request: web.BaseRequest) -> Answer:
-        obj = outcome.record.object
-        if obj.get("kind") == "TokenRequest":
-            return _formatted(msgspec.json.encode(obj), form, outcome.status)
-        if target.subresource in {"binding", "eviction"}:
-            status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-            return _formatted(msgspec.json.encode(status), form, 201)
-        answer = self._show(target, outcome.record, form, request)
-        answer.status = outcome.status
-        answer.warnings = tuple(dict.fromkeys((*answer.warnings, *outcome.warnings)))
-        return answer
-
-    def _show(self, target: Target, record: Record, form: Accepted, request: web.BaseRequest) -> Answer:
-        kind = target.kind
-        if form.transform == "Table":
-            include = request.query.get("includeObject", "")
-            row = (record.object, self._row_object(target, record, include))
-            metadata = {"resourceVersion": record.metadata.get("resourceVersion", "")}
-            body = msgspec.json.encode(tables.table(kind, [row], metadata, self._clock.now()))
-        elif form.transform:
-            body = msgspec.json.encode(_partial(record))
-        else:
-            body = self._objects.encode_whole(kind, record, target.version)
-        answer = _formatted(body, form)
-        answer.warnings = self._deprecation(target)
-        return answer
-
-    def _row_object(self, target: Target, record: Record, include: str) -> Any:
-        if include == "None":
-            return None
-        if include == "Object":
-            return msgspec.Raw(self._objects.encode_whole(target.kind, record, target.version))
-        return _partial(record)
-
-    def _show_list(self, target: Target, listing: Listing, form: Accepted, options: ListOptions) -> Answer:
-        kind, records = target.kind, listing.records
-        if form.transform == "Table":
-            rows = [(record.object, self._row_object(target, record, options.include_object)) for record in records]
-            body = msgspec.json.encode(tables.table(kind, rows, listing.metadata(), self._clock.now()))
-        elif form.transform:
-            document = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
-            items = [_partial(record) for record in records]
-            body = msgspec.json.encode({**document, "metadata": listing.metadata(), "items": items})
-        else:
-            head = f'{{"kind":"{kind.kind}List","apiVersion":"{target.api_version}","metadata":'.encode()
-            shown = b",".join(self._objects.encode(kind, record, target.version) for record in records)
-            body = b"".join((head, msgspec.json.encode(listing.metadata()), b',"items":[', shown, b"]}"))
-        answer = _formatted(body, form)
-        answer.warnings = self._deprecation(target)
-        return answer
-
     # -- watching ---------------------------------------------------------------------------------------------------
 
-    async def _watch(self, target: Target, form: Accepted, request: web.BaseRequest) -> web.StreamResponse:
+    async def _watch(self, target: Target, form: Accepted, request: web.BaseRequest, call: Call) -> web.StreamResponse:
         options = ListOptions.parse(request.query, watch=True)
         if target.name is not None:
             selected = f"metadata.name={target.name}"
@@ -408,16 +350,16 @@ class Endpoint:
             target = msgspec.structs.replace(target, name=None)
         select = self._selector(target, options)
         storage = self._objects.storage
-        watch = Watch(
-            storage, target, options, select=select, show=self._shower(target, form, options), clock=self._clock
-        )
+        show = self._presenter.events(target, form, options.include_object)
+        watch = Watch(storage, target, options, select=select, show=show, clock=self._clock)
         await self._wait_for_future(watch.start())
         if watch.start() > storage.revision:
             raise too_large(watch.start(), storage.revision)
         seconds = options.timeout_seconds or (_MINIMUM_WATCH + _MAXIMUM_WATCH) / 2
-        response = web.StreamResponse(headers=_headers(Answer(b"", warnings=self._deprecation(target))))
+        response = web.StreamResponse(headers=_headers(Answer(b"", warnings=self._presenter.deprecation(target))))
         response.enable_chunked_encoding()
         self._watches[watch] = target.kind.plural
+        self._requests.note(msgspec.structs.replace(call, status=200))
         try:
             await response.prepare(request)
             async for line in watch.lines(self._clock.monotonic() + seconds):
@@ -431,67 +373,9 @@ class Endpoint:
         await response.write_eof()
         return response
 
-    def _shower(self, target: Target, form: Accepted, options: ListOptions) -> Callable[[Record], bytes]:
-        kind, version = target.kind, target.version
-        if form.transform == "Table":
-            first = True
 
-            def show_table(record: Record) -> bytes:
-                nonlocal first
-                row = (record.object, self._row_object(target, record, options.include_object))
-                metadata = {"resourceVersion": record.metadata["resourceVersion"]}
-                document = tables.table(kind, [row], metadata, self._clock.now(), with_columns=first)
-                first = False
-                return msgspec.json.encode(document)
-
-            return show_table
-        if form.transform:
-            return lambda record: msgspec.json.encode(_partial(record))
-        return lambda record: self._objects.encode_whole(kind, record, version)
-
-    # -- documents --------------------------------------------------------------------------------------------------
-
-    def _document(self, request: web.BaseRequest) -> Answer:
-        path = request.path.rstrip("/")
-        if request.method not in {"GET", "HEAD"}:
-            if parse(self._objects.registry, path) is None:
-                raise no_such_path()
-            raise method_not_allowed()
-        if path in _HEALTH or path.startswith(("/livez/", "/readyz/")):
-            headers = {"X-Content-Type-Options": "nosniff"}
-            return Answer(b"ok", media="text/plain; charset=utf-8", headers=headers)
-        registry = self._objects.registry
-        if path in {"/api", "/apis"}:
-            return self._roots(path, request)
-        if path == "/version":
-            return Answer(msgspec.json.encode(discovery.version_info(registry.version)))
-        if path.startswith("/openapi/"):
-            return openapi.answer(registry, path, request.headers.get("If-None-Match", ""))
-        parts = path.strip("/").split("/")
-        if parts[0] == "api" and len(parts) == 2 and registry.serves("", parts[1]):
-            return _encoded(discovery.api_resource_list(registry, "", parts[1]))
-        if parts[0] == "apis" and len(parts) == 2 and parts[1] in registry.groups:
-            return _encoded(discovery.api_group(registry, parts[1]))
-        if parts[0] == "apis" and len(parts) == 3 and registry.serves(parts[1], parts[2]):
-            return _encoded(discovery.api_resource_list(registry, parts[1], parts[2]))
-        raise no_such_path()
-
-    def _roots(self, path: str, request: web.BaseRequest) -> Answer:
-        registry = self._objects.registry
-        wants = accepts_discovery(request.headers.get("Accept", ""))
-        if wants is None:
-            known = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-            raise Refused(406, "NotAcceptable", f"only the following media types are accepted: {known}")
-        if not wants:
-            plain = discovery.api_versions(self.address) if path == "/api" else discovery.api_group_list(registry)
-            return _encoded(plain)
-        body = msgspec.json.encode(discovery.aggregated(registry, core=path == "/api"))
-        etag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
-        headers = {"Etag": etag, "Vary": "Accept", "Cache-Control": "public"}
-        media = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-        if request.headers.get("If-None-Match") == etag:
-            return Answer(b"", 304, media, headers=headers)
-        return Answer(body, media=media, headers=headers)
+def _include(request: web.BaseRequest) -> str:
+    return request.query.get("includeObject", "")
 
 
 def _abort(request: web.BaseRequest) -> web.StreamResponse:
@@ -510,20 +394,6 @@ def _json(body: bytes, request: web.BaseRequest) -> bytes:
     if media not in {JSON, ""}:
         raise unsupported_media_type()
     return body
-
-
-def _partial(record: Record) -> dict[str, Any]:
-    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": record.metadata}
-
-
-def _encoded(document: dict[str, Any]) -> Answer:
-    return Answer(msgspec.json.encode(document))
-
-
-def _formatted(body: bytes, form: Accepted, status: int = 200) -> Answer:
-    if form.media == YAML:
-        return Answer(to_yaml(body), status, YAML)
-    return Answer(body, status)
 
 
 def _denied(target: Target, call: Call) -> Refused:

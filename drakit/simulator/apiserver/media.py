@@ -80,9 +80,9 @@ def from_yaml(body: bytes) -> bytes:
 
     try:
         value = yaml.load(body, Loader=_loader())  # noqa: S506  (a safe loader)
-    except yaml.YAMLError as fault:
+        return msgspec.json.encode(value)
+    except (yaml.YAMLError, TypeError, ValueError, OverflowError, RecursionError) as fault:
         raise bad_request(f"error converting YAML to JSON: {fault}") from fault
-    return msgspec.json.encode(value)
 
 
 def _loader() -> Any:

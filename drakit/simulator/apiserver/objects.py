@@ -13,6 +13,8 @@ import msgspec
 
 from drakit.simulator.apiserver import ownership, patches
 from drakit.simulator.apiserver.apply import apply, check_declared
+from drakit.simulator.apiserver.binding import bound
+from drakit.simulator.apiserver.deletion import Deletion, is_finished
 from drakit.simulator.apiserver.errors import (
     already_exists,
     bad_request,
@@ -23,31 +25,20 @@ from drakit.simulator.apiserver.errors import (
 )
 from drakit.simulator.apiserver.gatekeeper import Circumstances, Gatekeeper, Verdict, decode
 from drakit.simulator.apiserver.options import DeleteOptions, WriteOptions
+from drakit.simulator.apiserver.outcomes import Outcome
 from drakit.simulator.apiserver.paths import Target
 from drakit.simulator.apiserver.plain import check_identity, check_types
 from drakit.simulator.apiserver.resources import NAMESPACES, RESOURCE, Kind, Registry
 from drakit.simulator.apiserver.shapes import Shape
 from drakit.simulator.apiserver.storage import Key, Record, Storage
+from drakit.simulator.apiserver.times import timestamp
 
-__all__ = ["Objects", "Outcome", "timestamp"]
+__all__ = ["Objects"]
 
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 """Kubernetes generates names from these, so that they spell no words."""
 _NAME_ATTEMPTS = 8
 _LONGEST_PREFIX = 58
-
-
-def timestamp(moment: datetime) -> str:
-    """RFC 3339 in UTC with whole seconds, as the API writes times."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """A write that took place (or would have, in a dry run)."""
-
-    record: Record
-    status: int = 200
-    warnings: tuple[str, ...] = ()
 
 
 class _SentMeta(msgspec.Struct, rename="camel"):
@@ -83,6 +74,7 @@ class Objects:
         self.gatekeeper = gatekeeper
         self.shape_of = shape_of
         self._now = now
+        self._deletion = Deletion(storage, registry, now)
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -262,15 +254,15 @@ class Objects:
         sent_owners = obj["metadata"].get("managedFields")
         obj["metadata"] = self._next_metadata(target, existing, obj)
         self._set_owners(target, existing, obj, options, sent_owners)
-        if _is_finished(obj):
-            if options.dry_run:
-                return Outcome(Record(existing.key, existing.revision, obj), 200, warnings)
-            return Outcome(self._finish(target.kind, existing, obj), 200, warnings)
+        if is_finished(obj):
+            if not options.dry_run:
+                self._deletion.remove(target.kind, existing)
+            return Outcome(Record(existing.key, existing.revision, obj), 200, warnings)
         if obj == existing.object:
             return Outcome(existing, 200, warnings)
         record = self._store(target.kind, existing.key, obj, dry_run=options.dry_run)
-        if not options.dry_run:
-            self._after_update(target, record)
+        if target.kind is NAMESPACES and not options.dry_run:
+            self._deletion.settle_namespace(record.key[1])
         return Outcome(record, 200, warnings)
 
     def _next_metadata(self, target: Target, existing: Record, obj: dict[str, Any]) -> dict[str, Any]:
@@ -312,10 +304,6 @@ class Objects:
         if owners:
             obj["metadata"]["managedFields"] = owners
 
-    def _after_update(self, target: Target, record: Record) -> None:
-        if target.kind is NAMESPACES and record.metadata.get("deletionTimestamp"):
-            self._settle_namespace(record.key[1])
-
     def _store(self, kind: Kind, key: Key, obj: dict[str, Any], *, dry_run: bool) -> Record:
         if dry_run:
             previous = self.storage.get(kind, key)
@@ -323,6 +311,30 @@ class Objects:
                 obj["metadata"].pop("resourceVersion", None)
             return Record(key, previous.revision if previous is not None else 0, obj)
         return self.storage.put(kind, key, obj)
+
+    def delete(self, target: Target, options: DeleteOptions) -> Outcome:
+        """DELETE.
+
+        Raises:
+            Refused: 404, 409 (preconditions).
+        """
+        return self._deletion.delete(target, self.get(target), options)
+
+    def bind(self, target: Target, body: bytes, options: WriteOptions) -> Outcome:
+        """POST pods/NAME/binding: set the node, once.
+
+        Raises:
+            Refused: 400, 404, 409 (already bound).
+        """
+        existing = self.get(target)
+        obj = bound(target, existing.object, decode(target.kind, body), timestamp(self._now()))
+        return Outcome(self._store(target.kind, existing.key, obj, dry_run=options.dry_run), 201)
+
+    def evict(self, target: Target, body: bytes) -> Outcome:
+        """POST pods/NAME/eviction: a graceful deletion (disruption budgets are not modelled)."""
+        eviction = decode(target.kind, body)
+        options = DeleteOptions.from_object(eviction.get("deleteOptions") or {})
+        return msgspec.structs.replace(self.delete(target, options), status=201)
 
     # -- patching ---------------------------------------------------------------------------------------------------
 
@@ -394,134 +406,6 @@ class Objects:
             return self.create(msgspec.structs.replace(target, name=None), body, options)
         return self.update(target, body, options)
 
-    # -- deleting ---------------------------------------------------------------------------------------------------
-
-    def delete(self, target: Target, options: DeleteOptions) -> Outcome:
-        """DELETE: at once, or marked as being deleted when finalizers or a grace period hold it.
-
-        Raises:
-            Refused: 404, 409 (preconditions).
-        """
-        existing = self.get(target)
-        self._check_delete_preconditions(target, existing, options)
-        grace = _grace_seconds(target.kind, existing, options)
-        held = bool(existing.metadata.get("finalizers")) or grace > 0 or target.kind is NAMESPACES
-        if not held:
-            if options.dry_run:
-                return Outcome(existing)
-            return Outcome(self._finish(target.kind, existing, existing.object, deleted=True))
-        if not _shortens(existing, grace):
-            return Outcome(existing)
-        obj = self._marked(target.kind, existing, grace)
-        record = self._store(target.kind, existing.key, obj, dry_run=options.dry_run)
-        if target.kind is NAMESPACES and not options.dry_run:
-            self._empty_namespace(existing.key[1])
-        return Outcome(record)
-
-    def _check_delete_preconditions(self, target: Target, existing: Record, options: DeleteOptions) -> None:
-        name, metadata = target.name or "", existing.metadata
-        if options.uid and options.uid != metadata["uid"]:
-            why = (
-                f"the UID in the precondition ({options.uid}) does not match the UID in record ({metadata['uid']}). "
-                "The object might have been deleted and then recreated"
-            )
-            raise conflict(target.kind, name, why, of_kind=True)
-        if options.resource_version and options.resource_version != metadata["resourceVersion"]:
-            why = (
-                f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
-                f"ResourceVersion in record ({metadata['resourceVersion']}). The object might have been modified"
-            )
-            raise conflict(target.kind, name, why, of_kind=True)
-
-    def _marked(self, kind: Kind, existing: Record, grace: int) -> dict[str, Any]:
-        metadata = dict(existing.metadata)
-        now = self._now().timestamp()
-        moment = datetime.fromtimestamp(now + grace, self._now().tzinfo)
-        first = "deletionTimestamp" not in metadata
-        metadata["deletionTimestamp"] = timestamp(moment)
-        if kind is not NAMESPACES:
-            metadata["deletionGracePeriodSeconds"] = grace
-        if first and kind.has_generation:
-            metadata["generation"] = metadata.get("generation", 1) + 1
-        obj = {**existing.object, "metadata": metadata}
-        if kind is NAMESPACES:
-            obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
-        return obj
-
-    def _finish(self, kind: Kind, existing: Record, obj: dict[str, Any], *, deleted: bool = False) -> Record:
-        """Remove the object; an update that took the last finalizer shows the object as it was, less the finalizer."""
-        tombstone = self.storage.delete(kind, existing.key)
-        namespace = existing.key[0]
-        if namespace:
-            self._settle_namespace(namespace)
-        return tombstone if deleted else Record(existing.key, existing.revision, obj)
-
-    def _empty_namespace(self, name: str) -> None:
-        """What the namespace controller does: delete all content, then the namespace itself."""
-        for kind in self.registry.kinds:
-            if not kind.namespaced:
-                continue
-            version = next(version for group, version in _served(self.registry, kind) if group == kind.group)
-            for record in self.storage.records(kind, name):
-                self.delete(Target(kind, version, name, record.key[1]), DeleteOptions())
-        self._settle_namespace(name)
-
-    def _settle_namespace(self, name: str) -> None:
-        record = self.storage.get(NAMESPACES, ("", name))
-        if record is None or not record.metadata.get("deletionTimestamp") or record.metadata.get("finalizers"):
-            return
-        if self.storage.is_empty(name):
-            self.storage.delete(NAMESPACES, ("", name))
-
-    # -- subresources of pods ---------------------------------------------------------------------------------------
-
-    def bind(self, target: Target, body: bytes, options: WriteOptions) -> Outcome:
-        """POST pods/NAME/binding: set the node, once.
-
-        Raises:
-            Refused: 400, 404, 409 (already bound).
-        """
-        existing = self.get(target)
-        binding = decode(target.kind, body)
-        node = (binding.get("target") or {}).get("name") or ""
-        if not node:
-            raise bad_request("target.name: Required value")
-        uid = (binding.get("metadata") or {}).get("uid")
-        if uid and uid != existing.metadata["uid"]:
-            raise conflict(target.kind, target.name or "", "the UID in the binding does not match the pod")
-        spec = existing.object["spec"]
-        if existing.metadata.get("deletionTimestamp"):
-            raise conflict(
-                target.kind, target.name or "", f"pod {target.name} is being deleted, cannot be assigned to a host"
-            )
-        if spec.get("nodeName"):
-            why = f'pod {target.name} is already assigned to node "{spec["nodeName"]}"'
-            raise conflict(target.kind, target.name or "", why)
-        status = dict(existing.object.get("status") or {})
-        conditions = [c for c in status.get("conditions") or [] if c.get("type") != "PodScheduled"]
-        now = timestamp(self._now())
-        conditions.append({"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now})
-        status["conditions"] = conditions
-        metadata = dict(existing.metadata)
-        metadata["generation"] = metadata.get("generation", 1) + 1
-        obj = {**existing.object, "metadata": metadata, "spec": {**spec, "nodeName": node}, "status": status}
-        return Outcome(self._store(target.kind, existing.key, obj, dry_run=options.dry_run), 201)
-
-    def evict(self, target: Target, body: bytes) -> Outcome:
-        """POST pods/NAME/eviction: a graceful deletion (disruption budgets are not modelled)."""
-        eviction = decode(target.kind, body)
-        options = DeleteOptions.from_object(eviction.get("deleteOptions") or {})
-        return msgspec.structs.replace(self.delete(target, options), status=201)
-
-
-def _served(registry: Registry, kind: Kind) -> list[tuple[str, str]]:
-    return [
-        (group, version)
-        for group, versions in registry.groups.items()
-        for version in versions
-        if registry.find(group, version, kind.plural)
-    ]
-
 
 def _sent_metadata(body: bytes) -> _SentMeta:
     try:
@@ -550,29 +434,3 @@ def _kept_metadata(sent: dict[str, Any]) -> dict[str, Any]:
 
 def _spec(obj: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in obj.items() if key not in {"metadata", "status", "kind", "apiVersion"}}
-
-
-def _is_finished(obj: dict[str, Any]) -> bool:
-    metadata = obj["metadata"]
-    if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
-        return False
-    return obj["kind"] != "Namespace" and not metadata.get("deletionGracePeriodSeconds")
-
-
-def _grace_seconds(kind: Kind, existing: Record, options: DeleteOptions) -> int:
-    if not kind.graceful:
-        return 0
-    spec, status = existing.object.get("spec") or {}, existing.object.get("status") or {}
-    if not spec.get("nodeName") or status.get("phase") in {"Succeeded", "Failed"}:
-        return 0
-    if options.grace_period_seconds is not None:
-        return max(options.grace_period_seconds, 0)
-    return int(spec.get("terminationGracePeriodSeconds") or 30)
-
-
-def _shortens(existing: Record, grace: int) -> bool:
-    """Whether a deletion changes an object that may be in deletion already."""
-    metadata = existing.metadata
-    if "deletionTimestamp" not in metadata:
-        return True
-    return grace < int(metadata.get("deletionGracePeriodSeconds") or 0)

@@ -19,7 +19,7 @@ class Kind(msgspec.Struct, frozen=True):
     """One resource type as discovery tells of it.
 
     `versions` maps each API version to the Kubernetes version that first served it. Objects are stored in the form of
-    `storage`.
+    `storage`, those of reviews (`is_review`) not at all.
     """
 
     group: str
@@ -35,6 +35,7 @@ class Kind(msgspec.Struct, frozen=True):
     delete_returns_object: bool = False
     graceful: bool = False
     create_on_update: bool = False
+    is_review: bool = False
     collection_delete: bool = True
 
     @property
@@ -55,6 +56,8 @@ class Kind(msgspec.Struct, frozen=True):
     @property
     def verbs(self) -> tuple[str, ...]:
         """The verbs of the resource itself, in discovery's order."""
+        if self.is_review:
+            return ("create",)
         verbs = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
         return verbs if self.collection_delete else tuple(verb for verb in verbs if verb != "deletecollection")
 
@@ -152,6 +155,22 @@ ALL: Final = (
         storage="v1beta1",
         subresources=_STATUS,
         has_generation=True,
+    ),
+    Kind(
+        "authentication.k8s.io",
+        "SelfSubjectReview",
+        "selfsubjectreviews",
+        namespaced=False,
+        versions={"v1": "1.28"},
+        is_review=True,
+    ),
+    Kind(
+        "authorization.k8s.io",
+        "SelfSubjectAccessReview",
+        "selfsubjectaccessreviews",
+        namespaced=False,
+        versions={"v1": _EVER},
+        is_review=True,
     ),
     Kind(
         "coordination.k8s.io",

@@ -87,3 +87,17 @@ async def test_tokens_can_be_requested_for_service_accounts(http: Any, server: F
     token = review.body["status"]["token"]
     assert (await http("GET", SLICES, Authorization=f"Bearer {token}")).status == 200
     assert server.requests.calls[-1].user == "system:serviceaccount:default:driver"
+
+
+async def test_clients_learn_who_they_are_and_what_they_may(session: aiohttp.ClientSession, bare: Any) -> None:
+    async with FakeAPIServer(authorizer=lambda call: call.verb != "delete") as server:
+        http = bare(server, session)
+        mine = await http("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {})
+        assert mine.body["status"]["userInfo"]["username"] == "kubernetes-admin"
+        answers = []
+        for verb in ("list", "delete"):
+            spec = {"resourceAttributes": {"verb": verb, "group": "resource.k8s.io", "resource": "resourceslices"}}
+            asked = await http("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"spec": spec})
+            answers.append((asked.status, asked.body["status"]["allowed"]))
+        assert answers == [(201, True), (201, False)]
+        assert (await http("GET", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")).status == 405
