@@ -39,6 +39,7 @@ QUICK = Timers(
     container_backoff=0.2,
     pleg=0.0,
     first_sync=0.1,
+    health_retry=0.5,
     removal=0.0,
 )
 """A kubelet in a hurry, for tests and demonstrations: the recorded order of events, little of the waiting."""

@@ -2,12 +2,13 @@
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 import grpc
 
 from drakit.clock import Clock
 from drakit.simulator.kubelet import wire
+from drakit.simulator.kubelet.health import Health
 from drakit.simulator.kubelet.state import ClaimRef, Instance
 from drakit.simulator.kubelet.timers import Timers
 
@@ -64,6 +65,18 @@ class Connection:
         if self._channel is None:
             raise wire.RpcError(self._error)
         return await wire.call(self._channel, self.instance.version, method, claims, self._timers.rpc)
+
+    async def watch_health(self, service: str) -> AsyncIterator[dict[str, Health]]:
+        """Health reports over this connection, until the stream ends.
+
+        Raises:
+            RpcError: it ended with an error, or there is no connection.
+        """
+        await self._settled.wait()
+        if self._channel is None:
+            raise wire.RpcError(self._error)
+        async for report in wire.watch_health(self._channel, service):
+            yield report
 
     async def close(self) -> None:
         """Hang up: calls in flight are cancelled, as the plugin can see."""

@@ -129,7 +129,7 @@ def _introduced(state: State, event: Introduced, timers: Timers) -> Decision:
         return state, (Notify(event.socket, f"RegisterPlugin error -- {fault}"),)
     version = choose_version(event.versions)
     assert version is not None
-    instance = Instance(state.next_instance, event.socket, event.name, endpoint, version)
+    instance = Instance(state.next_instance, event.socket, event.name, endpoint, version, advertised=event.versions)
     state = structs.replace(state, instances=(*state.instances, instance), next_instance=instance.id + 1)
     state, wiping = _watch_connections(state, event.name, event.now, timers)
     return state, (*wiping, Connect(instance), Notify(event.socket))

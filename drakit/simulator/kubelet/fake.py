@@ -38,6 +38,7 @@ class FakeKubelet:
         timers: the recorded ones unless a test shortens them.
         clock: for everything but RPC deadlines.
         seed: for what is random in a kubelet: the order of drivers, the jitter of waits.
+        version: "1.36" as recorded; "1.37" differs in the choice of health streams.
     """
 
     def __init__(
@@ -51,7 +52,9 @@ class FakeKubelet:
         timers: Timers = RECORDED,
         clock: Clock = SYSTEM,
         seed: int | None = None,
+        version: str = "1.36",
     ) -> None:
+        self.version = version
         self.client, self.runtime, self.clock, self.timers = client, runtime, clock, timers
         self.node, self.root = node, root
         self.registry = registry or root / "plugins_registry"
@@ -112,7 +115,24 @@ class FakeKubelet:
 
     def _new_plugins(self) -> Plugins:
         self.root.mkdir(parents=True, exist_ok=True)
-        return Plugins(self.root, self.registry, wipe=self._wipe, timers=self.timers, clock=self.clock, rng=self.rng)
+        return Plugins(
+            self.root,
+            self.registry,
+            wipe=self._wipe,
+            timers=self.timers,
+            clock=self.clock,
+            rng=self.rng,
+            version=self.version,
+            health_changed=self._health_changed,
+        )
+
+    def _health_changed(self, driver: str, devices: frozenset[str]) -> None:
+        """Pods that use one of the devices show it at once."""
+        for info in self.plugins.state.claims.values():
+            if any(f"{entry.pool}/{entry.device}" in devices for entry in info.devices.get(driver, ())):
+                for uid in info.pods:
+                    if uid in self._workers:
+                        self._workers[uid].refresh()
 
     async def _run(self) -> None:
         await self._register_node()
@@ -138,7 +158,7 @@ class FakeKubelet:
             "lastTransitionTime": self._timestamp(),
             "lastHeartbeatTime": self._timestamp(),
         }
-        info = {"kubeletVersion": "v1.36.2", "operatingSystem": "linux", "architecture": os.uname().machine}
+        info = {"kubeletVersion": f"v{self.version}.2", "operatingSystem": "linux", "architecture": os.uname().machine}
         status = {"status": {"conditions": [ready], "nodeInfo": info}}
         await self.client.patch(
             kube.NODES, self.node, status, subresource="status", content_type=kube.STRATEGIC_MERGE_PATCH

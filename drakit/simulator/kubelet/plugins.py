@@ -6,13 +6,13 @@ It needs neither an API server nor pods: `prepare` and `unprepare` take what a p
 import asyncio
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
 from drakit import files
 from drakit.clock import SYSTEM, Clock
-from drakit.simulator.kubelet import checkpoint, wire
+from drakit.simulator.kubelet import checkpoint, health, wire
 from drakit.simulator.kubelet.connection import Connection
 from drakit.simulator.kubelet.decisions import decide, pick
 from drakit.simulator.kubelet.registry import Registry
@@ -52,6 +52,7 @@ __all__ = ["PluginError", "Plugins"]
 
 _LOG_LINES = 1000
 Wipe = Callable[[str], Awaitable[None]]
+HealthChanged = Callable[[str, frozenset[str]], None]
 Answered = TypeVar("Answered", PrepareAnswered, UnprepareAnswered)
 
 
@@ -69,6 +70,11 @@ class Plugins:
         timers: see Timers.
         clock: for everything but RPC deadlines.
         rng: order among drivers, jitter of backoffs.
+        version: of the kubelet: "1.36", or "1.37" for its way with health streams.
+        health_changed: told which devices (`pool/device`) of a driver are in another state now.
+
+    Attributes:
+        health: what plugins report of their devices.
     """
 
     def __init__(
@@ -80,11 +86,16 @@ class Plugins:
         timers: Timers = RECORDED,
         clock: Clock = SYSTEM,
         rng: random.Random | None = None,
+        version: str = "1.36",
+        health_changed: HealthChanged = lambda _driver, _devices: None,
     ) -> None:
         self.log: deque[str] = deque(maxlen=_LOG_LINES)
         self._checkpoint, self._registry_path = root / checkpoint.FILE_NAME, registry
         self._wipe, self._timers, self._clock = wipe, timers, clock
         self._rng = rng or random.Random()  # noqa: S311 - jitter
+        self._version, self._health_changed = version, health_changed
+        self.health: health.Cache = {}
+        self._streams: dict[int, asyncio.Task[None]] = {}
         self._state = State(claims=self._load())
         self._changed = asyncio.Event()
         self._connections: dict[int, Connection] = {}
@@ -232,7 +243,10 @@ class Plugins:
                     files.replace(files.REAL, self._checkpoint, checkpoint.encode(self._state.claims))
                 case Connect(instance):
                     self._connections[instance.id] = self._connect(instance)
+                    self._open_stream(instance)
                 case Disconnect(instance):
+                    if stream := self._streams.pop(instance.id, None):
+                        stream.cancel()
                     self._spawn(self._connections.pop(instance.id).close())
                 case StartWipe(driver, due):
                     self._wipes[driver] = self._spawn(self._wipe_later(driver, due))
@@ -254,6 +268,36 @@ class Plugins:
             self._feed(ConnectionChanged(self._clock.monotonic(), instance.id, connected))
 
         return Connection(instance, clock=self._clock, timers=self._timers, rng=self._rng, changed=changed)
+
+    # Health
+
+    def _open_stream(self, instance: Instance) -> None:
+        service = health.choose_stream(instance.advertised, self._version)
+        if service is not None:
+            connection = self._connections[instance.id]
+            self._streams[instance.id] = self._spawn(self._follow_health(connection, service))
+
+    async def _follow_health(self, connection: Connection, service: str) -> None:
+        """Keep one health stream open; its end clears what is known of the driver (H7, H10)."""
+        driver = connection.instance.driver
+        while True:
+            final = False
+            try:
+                async for entries in connection.watch_health(service):
+                    self._hear(driver, entries)
+            except wire.RpcError as error:
+                self.log.append(f"Error receiving from WatchResources stream of {driver}: {error}")
+                final = error.unimplemented and self._version != "1.36"
+            finally:
+                self.health = health.clear(self.health, driver)
+            if final:
+                return
+            await self._clock.sleep(self._timers.health_retry)
+
+    def _hear(self, driver: str, entries: Mapping[str, health.Health]) -> None:
+        self.health, changed = health.report(self.health, driver, entries, self._clock.monotonic())
+        if changed:
+            self._health_changed(driver, changed)
 
     async def _wipe_later(self, driver: str, due: float) -> None:
         await self._clock.sleep(due - self._clock.monotonic())

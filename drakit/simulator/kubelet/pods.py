@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, Protocol
 
 from drakit.clock import Clock
-from drakit.simulator.kubelet import podclaims, podstatus
+from drakit.simulator.kubelet import health, podclaims, podstatus
 from drakit.simulator.kubelet.cri import ContainerRuntime
 from drakit.simulator.kubelet.plugins import PluginError, Plugins
 from drakit.simulator.kubelet.podstatus import ContainerState
@@ -59,7 +59,7 @@ class PodWorker:
     def __init__(self, node: Node, pod: Pod) -> None:
         self.uid: str = pod["metadata"]["uid"]
         self._node, self._pod = node, pod
-        self._ending = asyncio.Event()
+        self._ending, self._stale = asyncio.Event(), asyncio.Event()
         self.gone = False
         """Whether the object is known to be gone."""
         self._restarts: dict[str, int] = {}
@@ -116,6 +116,25 @@ class PodWorker:
         """Wait; a deletion ends the wait."""
         await self._until_ending(self._node.clock.sleep(seconds))
 
+    def refresh(self) -> None:
+        """Report the status now: the health of a device changed."""
+        self._stale.set()
+
+    async def _resync(self) -> None:
+        """Look at the status again whenever asked, and once in a sync period at the latest."""
+        while True:
+            waiting = {
+                asyncio.ensure_future(self._stale.wait()),
+                asyncio.ensure_future(self._node.clock.sleep(self._node.timers.sync_delay(self._node.rng))),
+            }
+            try:
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in waiting:
+                    task.cancel()
+            self._stale.clear()
+            await self._report()
+
     async def _until_ending(self, work: Coroutine[Any, Any, None]) -> None:
         """Run `work` to its end or to the pod's deletion."""
         tasks = {asyncio.ensure_future(work), asyncio.ensure_future(self._ending.wait())}
@@ -137,8 +156,9 @@ class PodWorker:
             if not await self._keep(container, until_success=True):
                 return
         async with asyncio.TaskGroup() as group:
-            for container in self._pod["spec"]["containers"]:
-                group.create_task(self._keep(container))
+            resync = group.create_task(self._resync())
+            await asyncio.gather(*(self._keep(container) for container in self._pod["spec"]["containers"]))
+            resync.cancel()
 
     async def _keep(self, container: Pod, *, until_success: bool = False) -> bool:
         """Run a container, again as the restart policy says; whether it ended well."""
@@ -196,7 +216,18 @@ class PodWorker:
             reason,
             message,
             self._restarts.get(name, 0),
+            tuple(self._resources(container)),
         )
+
+    def _resources(self, container: Pod) -> list[dict[str, Any]]:
+        """The health of the container's devices."""
+        try:
+            names = podclaims.claim_names(self._pod)
+        except podclaims.ClaimError:
+            return []
+        namespace, plugins = self._pod["metadata"]["namespace"], self._node.plugins
+        keys = {pod_claim: f"{namespace}/{name}" for pod_claim, name in names.items()}
+        return health.resources(container, keys, plugins.state.claims, plugins.health, self._node.clock.monotonic())
 
     async def _report(self, phase: str | None = None) -> None:
         containers = self._states("containers")

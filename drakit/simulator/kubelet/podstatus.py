@@ -22,6 +22,8 @@ class ContainerState(msgspec.Struct, frozen=True):
     waiting: str = "ContainerCreating"
     message: str = ""
     restarts: int = 0
+    resources: tuple[dict[str, Any], ...] = ()
+    """allocatedResourcesStatus."""
 
     @property
     def running(self) -> bool:
@@ -106,7 +108,13 @@ def _container_status(container: ContainerState) -> dict[str, Any]:
         "state": _state(container),
         "lastState": {},
         **({"containerID": container.view.id} if container.view else {}),
+        **_resources(container),
     }
+
+
+def _resources(container: ContainerState) -> dict[str, Any]:
+    shown = container.running and container.resources
+    return {"allocatedResourcesStatus": list(container.resources)} if shown else {}
 
 
 def _state(container: ContainerState) -> dict[str, Any]:

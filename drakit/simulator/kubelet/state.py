@@ -87,6 +87,8 @@ class Instance(msgspec.Struct, frozen=True):
     endpoint: str
     version: str
     connected: bool = False
+    advertised: tuple[str, ...] = ()
+    """All of its supported versions."""
 
 
 class Socket(msgspec.Struct, frozen=True):

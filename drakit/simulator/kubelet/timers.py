@@ -43,6 +43,8 @@ class Timers(msgspec.Struct, frozen=True, kw_only=True):
     reconnect_factor: float = 1.6
     reconnect_jitter: float = 0.2
     reconnect_cap: float = 120.0
+    health_retry: float = 5.0
+    """From the end of a health stream to the next attempt."""
     container_backoff: float = 10.0
     """First wait before a container that failed to start is created again; doubles."""
     container_backoff_cap: float = 300.0

@@ -16,9 +16,14 @@ from drakit._proto import (
     dra_v1_pb2_grpc,
     dra_v1beta1_pb2,
     dra_v1beta1_pb2_grpc,
+    health_v1_pb2,
+    health_v1_pb2_grpc,
+    health_v1alpha1_pb2,
+    health_v1alpha1_pb2_grpc,
     pluginregistration_pb2,
     pluginregistration_pb2_grpc,
 )
+from drakit.simulator.kubelet.health import HEALTHY, UNHEALTHY, UNKNOWN, Health
 from drakit.simulator.kubelet.state import ClaimRef, Device
 from drakit.simulator.kubelet.timers import Timers
 
@@ -31,6 +36,7 @@ __all__ = [
     "dial_error",
     "open_channel",
     "registration",
+    "watch_health",
 ]
 
 PATH_LIMIT = 107
@@ -41,6 +47,11 @@ _STUBS: dict[str, Any] = {
     "v1.DRAPlugin": dra_v1_pb2_grpc.DRAPluginStub,
     "v1beta1.DRAPlugin": dra_v1beta1_pb2_grpc.DRAPluginStub,
 }
+_HEALTH: dict[str, tuple[ModuleType, Any]] = {
+    "v1.DRAResourceHealth": (health_v1_pb2, health_v1_pb2_grpc.DRAResourceHealthStub),
+    "v1alpha1.DRAResourceHealth": (health_v1alpha1_pb2, health_v1alpha1_pb2_grpc.DRAResourceHealthStub),
+}
+_STATUSES = {1: HEALTHY, 2: UNHEALTHY}
 _OPTIONS = (
     ("grpc.use_local_subchannel_pool", 1),  # every instance has its own connection
     ("grpc.enable_retries", 0),
@@ -51,7 +62,15 @@ _OPTIONS = (
 
 
 class RpcError(Exception):
-    """A failed RPC; the text is what grpc-go would print."""
+    """A failed RPC; the text is what grpc-go would print.
+
+    Attributes:
+        unimplemented: the plugin does not know the method.
+    """
+
+    def __init__(self, text: str, *, unimplemented: bool = False) -> None:
+        self.unimplemented = unimplemented
+        super().__init__(text)
 
 
 class RegistrationError(Exception):
@@ -93,6 +112,25 @@ async def call(
     except grpc.aio.AioRpcError as error:
         raise RpcError(_text(error)) from error
     return {uid: (entry.error, _devices(entry)) for uid, entry in reply.claims.items()}
+
+
+async def watch_health(channel: grpc.aio.Channel, service: str) -> AsyncIterator[dict[str, Health]]:
+    """Reports of NodeWatchResources by `pool/device`, without a deadline, until the stream ends.
+
+    Raises:
+        RpcError: it ended with an error.
+    """
+    messages, stub = _HEALTH[service]
+    try:
+        async for reply in stub(channel).NodeWatchResources(messages.NodeWatchResourcesRequest()):
+            yield {
+                f"{entry.device.pool_name}/{entry.device.device_name}": Health(
+                    _STATUSES.get(entry.health, UNKNOWN), entry.message, 0, entry.health_check_timeout_seconds
+                )
+                for entry in reply.devices
+            }
+    except grpc.aio.AioRpcError as error:
+        raise RpcError(_text(error), unimplemented=error.code() is grpc.StatusCode.UNIMPLEMENTED) from error
 
 
 def _devices(entry: Any) -> tuple[Device, ...]:

@@ -18,6 +18,10 @@ from drakit._proto import (
     dra_v1_pb2_grpc,
     dra_v1beta1_pb2,
     dra_v1beta1_pb2_grpc,
+    health_v1_pb2,
+    health_v1_pb2_grpc,
+    health_v1alpha1_pb2,
+    health_v1alpha1_pb2_grpc,
     pluginregistration_pb2,
     pluginregistration_pb2_grpc,
 )
@@ -45,6 +49,7 @@ FAST = Timers(
     pleg=0.0,
     removal=0.0,
     first_sync=0.05,
+    health_retry=0.05,
 )
 
 
@@ -70,6 +75,9 @@ class ScriptedPlugin:
         self.notify_error: str | None = None
         self.authorities: list[str] = []
         self.cancelled: list[str] = []
+        self.health: asyncio.Queue[dict[str, Any] | None] | None = None
+        """Reports to send, None ends the stream; no queue: the method is not there."""
+        self.streams: list[str] = []
         self.prepare: Callable[[Any, Any], Awaitable[Any]] = self._prepare
         self.unprepare: Callable[[Any, Any], Awaitable[Any]] = self._unprepare
         self._service_server: grpc.aio.Server | None = None
@@ -81,9 +89,19 @@ class ScriptedPlugin:
         v1beta1 = _servicer(self, "v1beta1", dra_v1beta1_pb2_grpc.DRAPluginServicer, dra_v1beta1_pb2)
         dra_v1_pb2_grpc.add_DRAPluginServicer_to_server(v1, server)  # type: ignore[no-untyped-call]
         dra_v1beta1_pb2_grpc.add_DRAPluginServicer_to_server(v1beta1, server)  # type: ignore[no-untyped-call]
+        if self.health is not None:
+            self._serve_health(server)
         server.add_insecure_port(f"unix:{self.service}")
         await server.start()
         self._service_server = server
+
+    def _serve_health(self, server: grpc.aio.Server) -> None:
+        for name, messages, stubs in (
+            ("v1", health_v1_pb2, health_v1_pb2_grpc),
+            ("v1alpha1", health_v1alpha1_pb2, health_v1alpha1_pb2_grpc),
+        ):
+            servicer = _health_servicer(self, name, stubs.DRAResourceHealthServicer, messages)
+            stubs.add_DRAResourceHealthServicer_to_server(servicer, server)
 
     async def register(self) -> None:
         server = grpc.aio.server()
@@ -158,6 +176,25 @@ def _servicer(plugin: ScriptedPlugin, version: str, base: type, messages: Any) -
     return type("Servicer", (base,), {"NodePrepareResources": prepare, "NodeUnprepareResources": unprepare})()
 
 
+def _health_servicer(plugin: ScriptedPlugin, version: str, base: type, messages: Any) -> Any:
+    async def watch(_self: Any, request: Any, context: Any) -> Any:
+        plugin.streams.append(version)
+        assert plugin.health is not None
+        while (report := await plugin.health.get()) is not None:
+            devices = [
+                messages.DeviceHealth(
+                    device=messages.DeviceIdentifier(pool_name="pool", device_name=name),
+                    health=messages.HealthStatus.Value(status),
+                    message=message,
+                    health_check_timeout_seconds=timeout,
+                )
+                for name, (status, message, timeout) in report.items()
+            ]
+            yield messages.NodeWatchResourcesResponse(devices=devices)
+
+    return type("Servicer", (base,), {"NodeWatchResources": watch})()
+
+
 class _Registrar(pluginregistration_pb2_grpc.RegistrationServicer):
     def __init__(self, plugin: ScriptedPlugin) -> None:
         self._plugin = plugin
@@ -201,12 +238,12 @@ class Bench:
         return plugin
 
     @contextlib.asynccontextmanager
-    async def kubelet(self, **overrides: Any) -> AsyncIterator[Plugins]:
+    async def kubelet(self, version: str = "1.36", **overrides: Any) -> AsyncIterator[Plugins]:
         async def wipe(driver: str) -> None:
             self.wiped.append(driver)
 
         timers = msgspec.structs.replace(FAST, **overrides)
-        plugins = Plugins(self.root, self.registry, wipe=wipe, timers=timers, rng=random.Random(7))
+        plugins = Plugins(self.root, self.registry, wipe=wipe, timers=timers, rng=random.Random(7), version=version)
         task = asyncio.create_task(plugins.run())
         try:
             yield plugins
@@ -254,11 +291,13 @@ class World:
         self.kubelet = FakeKubelet(client, self.runtime, node="n1", root=root / "k", timers=timers, clock=clock, seed=3)
         self.scripted: list[ScriptedPlugin] = []
 
-    async def plugin(self, driver: str = "gpu.example.com", name: str = "") -> ScriptedPlugin:
+    async def plugin(self, driver: str = "gpu.example.com", name: str = "", *, health: bool = False) -> ScriptedPlugin:
         self.kubelet.registry.mkdir(parents=True, exist_ok=True)
         self.kubelet.plugins_directory.mkdir(parents=True, exist_ok=True)
         plugin = ScriptedPlugin(self.kubelet.plugins_directory, self.kubelet.registry, driver, name)
         self.scripted.append(plugin)
+        if health:
+            plugin.health = asyncio.Queue()
         await plugin.start()
         return plugin
 
