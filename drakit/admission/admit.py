@@ -86,7 +86,7 @@ def _answer(request: Request, kind: fields.Kind, server: Policy, warnings: list[
     if request.field_validation not in _FIELD_VALIDATION:
         _refuse_option(request)
     _warn_of_version(kind, request.version, server, warnings)
-    obj = _decode(request, kind, server, warnings)
+    obj = _decode(_parse(request, kind), request, kind, server, warnings)
     _check_identity(obj, request, kind)
     _single_owners(obj["metadata"], warnings)
     write = _create if request.verb == "create" else _update
@@ -125,15 +125,17 @@ def _invalid(qualified_kind: str, name: str, found: list[Fault]) -> _Refused:
 # Decoding
 
 
-def _decode(request: Request, kind: fields.Kind, server: Policy, warnings: list[str]) -> Json:
-    """The object in v1 form, defaulted."""
-    body = request.body
+def _parse(request: Request, kind: fields.Kind) -> Any:
     try:
-        parsed = decoding.parse(body) if isinstance(body, bytes) else body
+        return decoding.parse(request.body) if isinstance(request.body, bytes) else request.body
     except decoding.DecodingError as error:
         raise _unrecognized(kind, f"couldn't get version/kind; json parse error: {error}") from error
+
+
+def _decode(parsed: Any, request: Request, kind: fields.Kind, server: Policy, warnings: list[str]) -> Json:
+    """The object in v1 form, defaulted."""
     parsed = _check_type(parsed, request, kind)
-    raw = body if isinstance(body, bytes) else None
+    raw = request.body if isinstance(request.body, bytes) else None
     prefix = f'{kind.name} in version "{request.version}" cannot be handled as a {kind.name}'
     try:
         decoded, complaints = decoding.decode(parsed, kind.name, request.version, server.minor, raw)
@@ -394,7 +396,7 @@ def validate(obj: bytes | Json, version: str = "1.37", gates: Collection[str] | 
     )
     try:
         _kind(request, server)
-        decoded = _decode(request, kind, server, [])
+        decoded = _decode(parsed, request, kind, server, [])
         _check_identity(decoded, request, kind)
         return _create(decoded, kind, request, server).found
     except _Refused as refused:
