@@ -104,8 +104,8 @@ def decode(obj: bytes | dict[str, Any], kind: str = "", version: str = "") -> An
         try:
             return _decoder(kind).decode(data)
         except msgspec.ValidationError:
-            if kind not in TABLES.get(version, {}):
-                raise
+            if kind not in KINDS:
+                return _decoder(kind).decode(_ENCODER.encode(_without_nulls(msgspec.json.decode(data))))
     return _decode_slowly(data, kind, version)
 
 
@@ -121,6 +121,15 @@ def _decode_slowly(data: bytes, kind: str, version: str) -> Any:
             pass
     cleaned = wire.drop_nulls(parsed, kind, version)
     return _decoder(kind).decode(_ENCODER.encode(conversion.to_v1(cleaned, version)))
+
+
+def _without_nulls(value: Any) -> Any:
+    """For kinds of core/v1, of which we read no raw fields."""
+    if isinstance(value, dict):
+        return {name: _without_nulls(member) for name, member in value.items() if member is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value if item is not None]
+    return value
 
 
 def decode_list(data: bytes, kind: str) -> tuple[ListMeta, tuple[Any, ...]]:

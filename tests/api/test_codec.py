@@ -160,6 +160,16 @@ def test_core_kinds_are_read() -> None:
     assert api.encode(pod)["apiVersion"] == "v1"
 
 
+def test_core_kinds_may_have_nulls() -> None:
+    node = api.decode(
+        b'{"apiVersion":"v1","kind":"Node","metadata":{"name":"n","labels":null},"spec":{"taints":null},"status":'
+        b'{"capacity":{"cpu":"2"},"conditions":[null]}}'
+    )
+    assert node.metadata.name == "n"
+    assert node.status.capacity["cpu"] == Quantity.parse("2")
+    assert node.status.conditions == ()
+
+
 @pytest.mark.parametrize(
     ("data", "complaint"),
     [
