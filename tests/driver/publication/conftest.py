@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
-from contextlib import AsyncExitStack
-from pathlib import Path
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -65,13 +64,11 @@ class Lab:
         """Revision of the last change that the publisher's watch has to tell."""
         kind = self.server.registry.by_plural("resourceslices")
         last = 0
-        for change in self.server.storage.history(kind).after(0) if not self.compacted else ():
+        for change in self.server.storage.history(kind)._changes:
             spec = change.record.object["spec"]
             if (spec["driver"], spec.get("nodeName") or "") == (publisher._driver, publisher._node or ""):
                 last = change.revision
         return last
-
-    compacted = False
 
     async def publisher(self, resources: DriverResources | None = None, **arguments: Any) -> Running:
         """Start a publisher of the node (or as the arguments say)."""
@@ -195,17 +192,29 @@ def _resources_of() -> Callable[..., DriverResources]:
     return build
 
 
+@asynccontextmanager
+async def laboratory(
+    version: str = "1.37", gates: Collection[str] | None = ALL_GATES, **arguments: Any
+) -> AsyncIterator[Lab]:
+    clock = ManualClock()
+    async with (
+        FakeAPIServer(version, gates=gates, tls=False, clock=clock, **arguments) as server,
+        AsyncExitStack() as stack,
+    ):
+        yield Lab(server, clock, stack)
+
+
+@pytest.fixture(name="make_lab_context")
+def _make_lab_context() -> Callable[..., Any]:
+    return laboratory
+
+
 @pytest.fixture(name="make_lab")
-async def _make_lab(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
+async def _make_lab() -> AsyncIterator[Callable[..., Any]]:
     async with AsyncExitStack() as stack:
 
-        async def make(version: str = "1.37", gates: Collection[str] | None = ALL_GATES, **arguments: Any) -> Lab:
-            clock = ManualClock()
-            server = FakeAPIServer(version, gates=gates, tls=False, clock=clock, **arguments)
-            await stack.enter_async_context(server)
-            # Publishers stop before the server does.
-            inner = await stack.enter_async_context(AsyncExitStack())
-            return Lab(server, clock, inner)
+        async def make(*arguments: Any, **options: Any) -> Lab:
+            return await stack.enter_async_context(laboratory(*arguments, **options))
 
         yield make
 

@@ -213,7 +213,6 @@ async def test_written_and_deleted_while_the_watch_is_away(lab: Any, resources_o
     assert content(lab) == [["b"]]
     lab.server.delete("resourceslices", lab.slices()[0]["metadata"]["name"])
     lab.server.compact()
-    lab.compacted = True
     await lab.until(lambda: content(lab) == [["b"]])
 
 
