@@ -16,7 +16,7 @@ from drakit.cel.errors import EvaluationError
 from drakit.cel.folding import membership
 from drakit.cel.functions import dispatch
 from drakit.cel.functions.regex import constant as constant_pattern
-from drakit.cel.syntax import Call, Comprehension, Ident, ListNode, Literal, MapNode, Node, Select, StructNode
+from drakit.cel.syntax import Call, Comprehension, Ident, ListNode, Literal, MapNode, Node, Select, StructNode, walk
 from drakit.cel.types import BOOL, QUANTITY
 from drakit.cel.values import MISSING, NONE, Quantity, Uint
 
@@ -118,7 +118,7 @@ class _Generator:
         self.device = device
         self.names: dict[str, Any] = {"__builtins__": {}}
         self.known: dict[int, str] = {}
-        self.scopes: list[dict[str, str]] = []
+        self.scopes: list[dict[str, str | Node]] = []
         self.counter = 0
         self.depth = 0
         self.nodes = 0
@@ -211,6 +211,7 @@ class _Generator:
 
     def certain(self, node: Node) -> type | None:
         """The class that the value has for sure, if it is one that Python compares as CEL does."""
+        node = self.alias(node)
         if node in self.constants:
             kind = self.constants.get(node).__class__
             return kind if kind in _CLASSES.values() or kind is Quantity else None
@@ -238,19 +239,31 @@ class _Generator:
         return Quantity if result == QUANTITY else _CLASSES.get(result.kind)
 
     def is_device(self, node: Node) -> bool:
+        node = self.alias(node)
         return self.device and isinstance(node, Ident) and node.name == "device" and self.local("device") is None
 
-    def local(self, name: str) -> str | None:
+    def local(self, name: str) -> str | Node | None:
         for scope in reversed(self.scopes):
             if name in scope:
                 return scope[name]
         return None
 
+    def alias(self, node: Node) -> Node:
+        """What a bound variable stands for when it is replaced by its value."""
+        while isinstance(node, Ident):
+            value = self.local(node.name)
+            if value is None or isinstance(value, str):
+                break
+            node = value
+        return node
+
     def ident(self, node: Ident) -> ast.expr:
         if not node.name.startswith("."):
             local = self.local(node.name)
-            if local is not None:
+            if isinstance(local, str):
                 return self.load(local)
+            if local is not None:
+                return self.expression(local)
         name = node.name.removeprefix(".")
         if self.device:
             return ast.Call(self.attribute(self.load("d"), "as_map"), [], [], **_PLACE)
@@ -260,12 +273,14 @@ class _Generator:
 
     def part(self, node: Node) -> str | None:
         """`attributes` or `capacity` when the node is that field of the device."""
+        node = self.alias(node)
         if isinstance(node, Select) and not node.test and self.is_device(node.operand):
             return node.field if node.field in ("attributes", "capacity") else None
         return None
 
     def domain(self, node: Node) -> tuple[str, ast.expr] | None:
         """`device.attributes["x"]`: the part, and the map of the domain."""
+        node = self.alias(node)
         if isinstance(node, Select) and not node.test:
             part, key = self.part(node.operand), self.constant(node.field)
             operand = node.operand
@@ -284,12 +299,14 @@ class _Generator:
     def capacity(self, node: Node) -> Node | None:
         """The operand when the node is `device.capacity[d][id]`."""
         operand = None
+        node = self.alias(node)
         if isinstance(node, Select) and not node.test:
             operand = node.operand
         elif isinstance(node, Call) and node.function == "_[_]":
             operand = node.arguments[0]
         if operand is None:
             return None
+        operand = self.alias(operand)
         below: Node | None = None
         if isinstance(operand, Select) and not operand.test:
             below = operand.operand
@@ -601,6 +618,11 @@ class _Generator:
         return self.apply(runtime.merge_maps, each(self.expression(step.arguments[1]), conditions))
 
     def bind(self, node: Comprehension) -> ast.expr:
+        if self.replaceable(node):
+            self.scopes.append({node.accumulator: node.initial})
+            body = self.expression(node.result)
+            self.scopes.pop()
+            return body
         value = self.expression(node.initial)
         name = self.fresh("V")
         self.scopes.append({node.accumulator: name})
@@ -609,6 +631,23 @@ class _Generator:
         self.walrus = before
         self.scopes.pop()
         return ast.Call(self.function([name], body), [value], [], **_PLACE)
+
+    def replaceable(self, node: Comprehension) -> bool:
+        """Whether a bound variable can be written as its value: read at most once, or a domain's map.
+
+        Values are bound lazily upstream: one that is never read must not fail.
+        """
+        for inner in walk(node.initial):
+            if isinstance(inner, Comprehension) or (isinstance(inner, Ident) and self.local(inner.name) is not None):
+                return False
+        reads, inside = 0, False
+        for inner in walk(node.result):
+            if isinstance(inner, Comprehension):
+                inside = True
+                if node.accumulator in (inner.variable, inner.variable2, inner.accumulator):
+                    return False
+            reads += isinstance(inner, Ident) and inner.name == node.accumulator
+        return reads == 0 or (reads == 1 and not inside) or self.domain(node.initial) is not None
 
 
 class _NoWalrus(_Unsupported):

@@ -244,7 +244,8 @@ class _Parser:
             while self.token.kind == kind:
                 self.advance()
                 count += 1
-            if self.token.kind not in _STARTS or self.token.kind == "!":
+            bare = self.token.kind == "-" and self.peek() not in _NUMBERS
+            if self.token.kind not in _STARTS or self.token.kind == "!" or bare:
                 self.no_alternative(token)
         node = self.primary()
         while True:

@@ -112,6 +112,12 @@ class Opaque:
 
     __slots__ = ()
 
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({self})"
+
+    def __str__(self) -> str:
+        return str(getattr(self, "exact", ""))
+
     def __eq__(self, other: object) -> bool:
         return equal(self, other)
 
@@ -157,6 +163,9 @@ class Duration:
     def __init__(self, nanos: int) -> None:
         self.nanos = nanos
 
+    def __repr__(self) -> str:
+        return f"Duration({self.nanos})"
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Duration) and self.nanos == other.nanos
 
@@ -174,6 +183,9 @@ class Timestamp:
         self.nanos = nanos
         self.offset = offset
 
+    def __repr__(self) -> str:
+        return f"Timestamp({self.seconds}, {self.nanos}, {self.offset})"
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Timestamp) and (self.seconds, self.nanos) == (other.seconds, other.nanos)
 
@@ -188,6 +200,9 @@ class TypeValue:
 
     def __init__(self, name: str) -> None:
         self.name = name
+
+    def __repr__(self) -> str:
+        return f"TypeValue({self.name!r})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TypeValue) and self.name == other.name

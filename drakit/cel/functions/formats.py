@@ -39,6 +39,9 @@ class Format(Opaque):
         self.size = size
         self.check = check
 
+    def __str__(self) -> str:
+        return self.name
+
 
 def _too_long(limit: int) -> str:
     return f"must be no more than {limit} bytes"
