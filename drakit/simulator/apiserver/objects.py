@@ -290,12 +290,10 @@ class Objects:
         if options.owners is not None:
             owners = options.owners
         else:
-            version = target.version
-            old = self.gatekeeper.convert(target.kind, existing.object, version) if existing is not None else None
             owners = ownership.after_update(
-                self.shape_of(target.kind, version),
-                old,
-                self.gatekeeper.convert(target.kind, obj, version),
+                self.shape_of(target.kind, target.version),
+                self._in_version(target, existing.object) if existing is not None else None,
+                self._in_version(target, obj),
                 ownership.Writer(
                     options.manager, "Update", target.api_version, target.subresource or "", timestamp(self._now())
                 ),
@@ -303,6 +301,12 @@ class Objects:
             )
         if owners:
             obj["metadata"]["managedFields"] = owners
+
+    def _in_version(self, target: Target, obj: dict[str, Any]) -> dict[str, Any]:
+        """The object in the writer's version; it is only read, so the stored form does where it is that version."""
+        if obj["apiVersion"] == target.api_version:
+            return obj
+        return self.gatekeeper.convert(target.kind, obj, target.version)
 
     def _store(self, kind: Kind, key: Key, obj: dict[str, Any], *, dry_run: bool) -> Record:
         if dry_run:

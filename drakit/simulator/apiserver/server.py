@@ -1,7 +1,6 @@
 """The fake API server as test authors and the demo use it."""
 
 import asyncio
-import shutil
 import tempfile
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -76,7 +75,7 @@ class FakeAPIServer:
         self.storage = Storage()
         self.faults = Faults()
         self.requests = Requests()
-        self._directory = Path(tempfile.mkdtemp(prefix="drakit-apiserver-"))
+        self._files: tempfile.TemporaryDirectory[str] | None = None
         self._host = host
         self._port = port
         self._clock = clock
@@ -124,7 +123,16 @@ class FakeAPIServer:
 
     def close(self) -> None:
         """Remove its directory (keys, kubeconfigs); leaving the context does it."""
-        shutil.rmtree(self._directory, ignore_errors=True)
+        if self._files is not None:
+            self._files.cleanup()
+            self._files = None
+
+    @property
+    def _directory(self) -> Path:
+        """Where its own files lie; made when the first is written."""
+        if self._files is None:
+            self._files = tempfile.TemporaryDirectory(prefix="drakit-apiserver-", ignore_cleanup_errors=True)
+        return Path(self._files.name)
 
     async def start(self) -> None:
         """Listen; after a `stop` on the same port again, with the same objects, keys and tokens."""
