@@ -36,6 +36,7 @@ class WorkQueue(Generic[K]):
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
+        self._group: asyncio.TaskGroup | None = None
 
     def add(self, key: K) -> None:
         """Let `key` be worked on (again)."""
@@ -43,13 +44,22 @@ class WorkQueue(Generic[K]):
         self._idle.clear()
         self._wake.set()
 
+    def add_later(self, key: K, seconds: float) -> None:
+        """Let `key` be worked on again after some time; the queue must be running."""
+        assert self._group is not None
+        self._group.create_task(self._add_after(key, seconds))
+
+    async def _add_after(self, key: K, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+        self.add(key)
+
     async def idle(self) -> None:
         """Wait until nothing is left to do but what is delayed."""
         await self._idle.wait()
 
     async def run(self) -> None:
         """Work until cancelled."""
-        async with asyncio.TaskGroup() as group:
+        async with asyncio.TaskGroup() as self._group:
             while True:
                 while self._waiting:
                     key = next(iter(self._waiting))
@@ -58,7 +68,7 @@ class WorkQueue(Generic[K]):
                         await self._work(key)
                     except self._retried as error:
                         _log.info("%s is tried again: %s", key, error)
-                        group.create_task(self._later(key))
+                        self._group.create_task(self._later(key))
                     else:
                         self._failures.pop(key, None)
                 self._idle.set()
@@ -67,5 +77,4 @@ class WorkQueue(Generic[K]):
 
     async def _later(self, key: K) -> None:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        await self._clock.sleep(min(_FIRST_DELAY * 2**failures, _LAST_DELAY))
-        self.add(key)
+        await self._add_after(key, min(_FIRST_DELAY * 2**failures, _LAST_DELAY))

@@ -8,8 +8,8 @@ from drakit import kube
 from drakit.allocation import AllocatedState, AllocationError, Allocator, Contents, Features
 from drakit.api import core, resource
 from drakit.clock import Clock
+from drakit.simulator.controlplane import binding, scheduling
 from drakit.simulator.controlplane import claims as claim_decisions
-from drakit.simulator.controlplane import scheduling
 from drakit.simulator.controlplane.caches import Caches, record_event
 from drakit.simulator.controlplane.queue import WorkQueue
 from drakit.simulator.controlplane.scheduling import Bind, NotReadyError, Snapshot, UnschedulableError
@@ -32,6 +32,7 @@ class Scheduler:
         self._client, self._caches, self._clock, self._features = client, caches, clock, features
         self._unschedulable: dict[Key, str] = {}
         self._bound: set[str] = set()
+        self._awaiting: set[str] = set()
         self._contents = Contents(features)
         self.attempts = 0
         self.queue: WorkQueue[Key] = WorkQueue(self._work, retried=RetryError, clock=clock)
@@ -43,6 +44,7 @@ class Scheduler:
         if change.type == "DELETED":
             self._unschedulable.pop(key, None)
             self._bound.discard(pod["metadata"]["uid"])
+            self._awaiting.discard(pod["metadata"]["uid"])
         elif _waits(pod) and pod["metadata"]["uid"] not in self._bound and _matters(change):
             self.queue.add(key)
 
@@ -78,6 +80,7 @@ class Scheduler:
             claims={item["metadata"]["name"]: item for item in claims if item["metadata"]["namespace"] == namespace},
             classes={item["metadata"]["name"]: caches.decode(item) for item in caches.classes},
             allocate=self._allocator(claims),
+            now=self._clock.now(),
         )
 
     def _allocator(
@@ -163,8 +166,9 @@ class Scheduler:
     async def _bind(self, pod: Object, decision: Bind) -> None:
         """Write the claims, then bind (PreBind and Bind); what fails is undone and the pod tried again."""
         try:
-            for name, allocation in decision.allocations.items():
-                await self._bind_claim(pod, name, allocation)
+            claims = [await self._bind_claim(pod, name, found) for name, found in decision.allocations.items()]
+            if await self._wait_for_devices(pod, claims):
+                return
             await self._bind_pod(pod, decision.node)
         except kube.ApiError as error:
             await self._unreserve(pod, decision)
@@ -173,7 +177,20 @@ class Scheduler:
         where = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
         await self._record(pod, "Normal", "Scheduled", f"Successfully assigned {where} to {decision.node}")
 
-    async def _bind_claim(self, pod: Object, name: str, allocation: resource.AllocationResult | None) -> None:
+    async def _wait_for_devices(self, pod: Object, claims: Sequence[Object]) -> bool:
+        """Whether the pod has to wait for binding conditions; it is looked at again when a claim changes, and soon."""
+        key = (pod["metadata"]["namespace"], pod["metadata"]["name"])
+        states = {binding.progress(claim, self._clock.now()) for claim in claims}
+        if states <= {binding.Progress.READY}:
+            return False
+        self._unschedulable[key] = ""
+        self.queue.add_later(key, binding.POLL_SECONDS)
+        if pod["metadata"]["uid"] not in self._awaiting:
+            self._awaiting.add(pod["metadata"]["uid"])
+            await self._record(pod, "Normal", "BindingConditionsPending", "Waiting for binding conditions of devices")
+        return True
+
+    async def _bind_claim(self, pod: Object, name: str, allocation: resource.AllocationResult | None) -> Object:
         current = self._caches.current_claims
         claim = current.get(name, pod["metadata"]["namespace"])
         if claim is None:
@@ -184,18 +201,19 @@ class Scheduler:
         allocated = scheduling.allocated_claim(claim, allocation, self._timestamp())
         reserved = scheduling.reserved_claim(allocated, pod)
         if reserved.get("status") != claim.get("status"):
-            current.remember(await self._client.update(kube.RESOURCE_CLAIMS, reserved, subresource="status"))
+            claim = current.remember(await self._client.update(kube.RESOURCE_CLAIMS, reserved, subresource="status"))
+        return claim
 
     async def _bind_pod(self, pod: Object, node: str) -> None:
         metadata = pod["metadata"]
-        binding = {
+        body = {
             "apiVersion": "v1",
             "kind": "Binding",
             "metadata": {"name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"]},
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
         path = kube.PODS.path("v1", metadata["namespace"], metadata["name"], "binding")
-        await self._client.request("POST", path, body=binding)
+        await self._client.request("POST", path, body=body)
 
     async def _unreserve(self, pod: Object, decision: Bind) -> None:
         current = self._caches.current_claims

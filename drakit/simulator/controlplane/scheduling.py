@@ -5,6 +5,7 @@ of a simulated node are without bound.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, TypeAlias
 
 import msgspec
@@ -13,6 +14,7 @@ from drakit import api
 from drakit.allocation.errors import NodeError
 from drakit.allocation.nodes import selector_matches
 from drakit.api import core, resource
+from drakit.simulator.controlplane.binding import Progress, progress
 from drakit.simulator.controlplane.claims import FINALIZER, claim_names, is_owned
 
 __all__ = [
@@ -71,6 +73,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     classes: Mapping[str, resource.DeviceClass]
     allocate: Allocate
     """The allocator over all slices and all allocated claims."""
+    now: datetime
 
 
 def schedule(pod: Object, snapshot: Snapshot) -> Bind:
@@ -88,7 +91,7 @@ def schedule(pod: Object, snapshot: Snapshot) -> Bind:
     reasons: dict[str, int] = {}
     for name in sorted(snapshot.nodes):
         node = snapshot.nodes[name]
-        reason = _node_fault(pod, node, claims)
+        reason = _node_fault(pod, node, claims, snapshot.now)
         results: Sequence[resource.AllocationResult] | None = ()
         if reason is None and wanted:
             try:
@@ -103,12 +106,20 @@ def schedule(pod: Object, snapshot: Snapshot) -> Bind:
         reasons[reason] = reasons.get(reason, 0) + 1
     if best is None:
         stuck = _UNAVAILABLE in reasons
-        candidates = (claim for claim in claims if _allocation(claim) and _only_for(claim, pod))
-        raise UnschedulableError(_no_node(len(snapshot.nodes), reasons), next(candidates, None) if stuck else None)
+        raise UnschedulableError(
+            _no_node(len(snapshot.nodes), reasons), _to_deallocate(pod, claims, snapshot.now) if stuck else None
+        )
     allocations: dict[str, resource.AllocationResult | None] = {claim["metadata"]["name"]: None for claim in claims}
     for claim, result in zip(waiting, best[2], strict=True):
         allocations[claim["metadata"]["name"]] = result
     return Bind(best[1], allocations)
+
+
+def _to_deallocate(pod: Object, claims: Sequence[Object], now: datetime) -> Object | None:
+    """A claim whose devices are of no use to the pod; those that failed to bind come first."""
+    candidates = [claim for claim in claims if _allocation(claim) and _only_for(claim, pod)]
+    broken = [claim for claim in candidates if progress(claim, now) in {Progress.FAILED, Progress.TIMED_OUT}]
+    return next(iter(broken or candidates), None)
 
 
 def _no_node(total: int, reasons: Mapping[str, int]) -> str:
@@ -153,7 +164,7 @@ def _check_classes(claim: resource.ResourceClaim, snapshot: Snapshot) -> None:
                 raise UnschedulableError(f"request {name}: device class {class_name} does not exist")
 
 
-def _node_fault(pod: Object, node: core.Node, claims: Sequence[Object]) -> str | None:
+def _node_fault(pod: Object, node: core.Node, claims: Sequence[Object], now: datetime) -> str | None:
     labels = node.metadata.labels or {}
     selector: Mapping[str, str] = pod["spec"].get("nodeSelector") or {}
     if any(labels.get(key) != value for key, value in selector.items()):
@@ -164,6 +175,8 @@ def _node_fault(pod: Object, node: core.Node, claims: Sequence[Object]) -> str |
         allocation = _allocation(claim)
         chosen = allocation.get("nodeSelector") if allocation else None
         if chosen and not selector_matches(msgspec.convert(chosen, core.NodeSelector), node.metadata.name, labels):
+            return _UNAVAILABLE
+        if allocation and progress(claim, now) in {Progress.FAILED, Progress.TIMED_OUT}:
             return _UNAVAILABLE
     return None
 

@@ -64,6 +64,7 @@ class FakeKubelet:
         self._started = asyncio.Event()
         self._workers: dict[str, PodWorker] = {}
         self._finished: set[str] = set()
+        self._events: dict[tuple[str, str, str], dict[str, Any]] = {}
         self._group: asyncio.TaskGroup | None = None
         self.plugins = self._new_plugins()
 
@@ -289,20 +290,28 @@ class FakeKubelet:
             )
 
     async def record(self, pod: Pod, reason: str, message: str) -> None:
-        """Record a Warning event."""
+        """Record a Warning event; the same one again only counts up."""
+        self.log(f"{reason}: {message}")
         metadata = pod["metadata"]
         now = self._timestamp()
-        event = {
+        known = self._events.get((metadata["uid"], reason, message))
+        with self._api_errors(f"event for pod {metadata['name']}"):
+            if known is None:
+                event = await self.client.create(kube.EVENTS, self._event(pod, reason, message, now))
+            else:
+                body = {"count": known["count"] + 1, "lastTimestamp": now}
+                name = known["metadata"]["name"]
+                event = await self.client.patch(kube.EVENTS, name, body, namespace=metadata["namespace"])
+            self._events[metadata["uid"], reason, message] = event
+
+    def _event(self, pod: Pod, reason: str, message: str, now: str) -> dict[str, Any]:
+        metadata = pod["metadata"]
+        identity = {key: metadata[key] for key in ("namespace", "name", "uid")}
+        return {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"generateName": f"{metadata['name']}.", "namespace": metadata["namespace"]},
-            "involvedObject": {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "namespace": metadata["namespace"],
-                "name": metadata["name"],
-                "uid": metadata["uid"],
-            },
+            "involvedObject": {"apiVersion": "v1", "kind": "Pod", **identity},
             "type": "Warning",
             "reason": reason,
             "message": message,
@@ -311,9 +320,6 @@ class FakeKubelet:
             "lastTimestamp": now,
             "count": 1,
         }
-        self.log(f"{reason}: {message}")
-        with self._api_errors(f"event for pod {metadata['name']}"):
-            await self.client.create(kube.EVENTS, event)
 
     async def remove(self, pod: Pod) -> None:
         """Delete the pod object for good."""

@@ -1,6 +1,7 @@
 """The scheduler's decisions over a snapshot, with a scripted allocator."""
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -8,10 +9,12 @@ import pytest
 from drakit.allocation.errors import NodeError
 from drakit.api import core, meta, resource
 from drakit.simulator.controlplane import Snapshot, UnschedulableError, schedule
+from drakit.simulator.controlplane.binding import Progress, progress
 from drakit.simulator.controlplane.claims import FINALIZER
 from drakit.simulator.controlplane.scheduling import allocated_claim, protected_claim, reserved_claim, unreserved_claim
 
 CLASSES = {"gpu": resource.DeviceClass(metadata=meta.ObjectMeta(name="gpu"))}
+NOW = datetime(2026, 1, 1, 0, 20, tzinfo=UTC)
 DIRECT = [{"name": "x", "resourceClaimName": "c"}]
 
 
@@ -43,6 +46,7 @@ def snapshot(
         claims={claim["metadata"]["name"]: claim for claim in claims},
         classes=classes,
         allocate=allocate,
+        now=NOW,
     )
 
 
@@ -154,3 +158,41 @@ def test_what_is_written_before_binding_3_4(make: Any) -> None:
     }
     assert reserved_claim(written, pod) == written
     assert unreserved_claim(written, pod)["status"]["reservedFor"] == []
+
+
+class TestBindingConditions:
+    """3.4: devices that have to be attached before the pod may go to its node."""
+
+    def claim(self, make: Any, *conditions: tuple[str, str], made: str = "2026-01-01T00:15:00Z") -> dict[str, Any]:
+        claim: dict[str, Any] = make.claim(allocated=True, reserved=(make.pod(),))
+        device = {"driver": "gpu.example.com", "pool": "p", "device": "d0"}
+        claim["status"]["allocation"] = {
+            "allocationTimestamp": made,
+            "devices": {
+                "results": [
+                    device | {"request": "r", "bindingConditions": ["Attached"], "bindingFailureConditions": ["Broken"]}
+                ]
+            },
+        }
+        if conditions:
+            listed = [{"type": name, "status": status} for name, status in conditions]
+            claim["status"]["devices"] = [device | {"conditions": listed}]
+        return claim
+
+    def test_progress(self, make: Any) -> None:
+        assert progress(make.claim(allocated=True), NOW) is Progress.READY
+        assert progress(self.claim(make), NOW) is Progress.PENDING
+        assert progress(self.claim(make, ("Attached", "False")), NOW) is Progress.PENDING
+        assert progress(self.claim(make, ("Attached", "True")), NOW) is Progress.READY
+        assert progress(self.claim(make, ("Attached", "True"), ("Broken", "True")), NOW) is Progress.FAILED
+        assert progress(self.claim(make, made="2026-01-01T00:05:00Z"), NOW) is Progress.TIMED_OUT
+        assert progress(self.claim(make, ("Attached", "True"), made="2026-01-01T00:05:00Z"), NOW) is Progress.READY
+
+    def test_claims_that_failed_to_bind_are_freed(self, make: Any) -> None:
+        for claim in (self.claim(make, ("Broken", "True")), self.claim(make, made="2026-01-01T00:00:00Z")):
+            with pytest.raises(UnschedulableError, match="2 resourceclaim not available on the node") as raised:
+                schedule(make.pod(claims=DIRECT), snapshot(claim))
+            assert raised.value.deallocate == claim
+
+    def test_pending_ones_keep_their_node(self, make: Any) -> None:
+        assert schedule(make.pod(claims=DIRECT), snapshot(self.claim(make))).allocations == {"c": None}
