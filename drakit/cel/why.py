@@ -127,17 +127,16 @@ class _Reader:
     def other(self, node: Node, answer: str) -> Fact:
         """Anything else: the part itself, names cut short, and the values that it reads."""
         text = unparse(node)
-        short, read = text, {}
+        short = text
+        read: dict[str, str] = {}
         for each in walk(node):
             name = _name(each)
             value = self.value(each) if name is not None else _UNKNOWN
             if name is not None and value is not _UNKNOWN and not isinstance(value, dict):
                 short = short.replace(unparse(each), name)
                 read.setdefault(name, _shown(value))
-        values = ", ".join(f"{name} {value}" for name, value in read.items())
-        return Fact(
-            expression=text, name=_short(short), relation=answer, wanted=f"({_short(values)})" if values else ""
-        )
+        values = _short(", ".join(f"{name} {value}" for name, value in read.items()))
+        return Fact(expression=text, name=_short(short), relation=answer, wanted=f"({values})" if values else "")
 
     def comparison(self, node: Node, left: Node, operator: str, right: Node, *, truth: bool) -> Fact:
         """Two sides, the one that reads the device first."""
