@@ -97,12 +97,8 @@ def measure(case: dict[str, Any]) -> dict[str, Any]:
     gc.collect()
     gc.freeze()
     contents = Contents(decoded.features)
-    started = time.perf_counter_ns()
-    fits, fails, errors = _run(decoded, contents)
-    cold = time.perf_counter_ns() - started
-    started = time.perf_counter_ns()
-    _run(decoded, contents)
-    warm = time.perf_counter_ns() - started
+    (fits, fails, errors), cold, cold_cpu = _timed(decoded, contents)
+    _, warm, warm_cpu = _timed(decoded, contents)
     return {
         "id": decoded.id,
         "okNodes": fits,
@@ -110,9 +106,26 @@ def measure(case: dict[str, Any]) -> dict[str, Any]:
         "errorNodes": errors,
         "totalNs": cold,
         "warmTotalNs": warm,
+        "cpuNs": cold_cpu,
+        "warmCpuNs": warm_cpu,
         "nsPerNode": cold // max(1, len(decoded.nodes)),
-        "peakRssKiB": process.getrusage(process.RUSAGE_SELF).ru_maxrss,
+        "peakRssKiB": _peak_memory(),
     }
+
+
+def _timed(decoded: _Case, contents: Contents) -> tuple[tuple[int, int, int], int, int]:
+    wall, cpu = time.perf_counter_ns(), time.process_time_ns()
+    counts = _run(decoded, contents)
+    return counts, time.perf_counter_ns() - wall, time.process_time_ns() - cpu
+
+
+def _peak_memory() -> int:
+    """KiB; Linux counts it anew for each program, getrusage also has the parent's."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+    except OSError:
+        return process.getrusage(process.RUSAGE_SELF).ru_maxrss
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
 
 
 def _run(decoded: _Case, contents: Contents) -> tuple[int, int, int]:

@@ -14,6 +14,7 @@ from drakit.allocation import capacity, compatibility, taints
 from drakit.allocation.reasons import PoolInvalid
 from drakit.allocation.selectors import Programs, Selectors
 from drakit.api.quantity import Quantity
+from drakit.api.semver import is_version
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
     from drakit.allocation.selectors import Outcome
     from drakit.api import resource
 
-__all__ = ["CapacityRequest", "Contents", "DeviceContent", "Needs", "PoolContent", "SliceContent"]
+__all__ = ["CapacityRequest", "Contents", "DeviceContent", "Needs", "PoolContent", "SliceContent", "is_odd"]
 
 _RECENT = 4
 _MAX_REMEMBERED = 200_000
 _MAX_TOKENS = 10_000
+_SHORT_VERSION = 18
+"""Longer versions may hold numbers that are too large to be parsed."""
 _MAX_OUTCOMES = 100_000
 
 
@@ -40,6 +43,7 @@ class DeviceContent:
         blocking: Its taints that need a toleration.
         draws_counters: It has entries in consumesCounters.
         blocked: A gate that is off makes it unusable, whatever the request.
+        odd: Every expression may fail on it.
         outcomes: Outcome per `Selectors`; `expressions` per single expression; `derived` values per `Selectors`.
     """
 
@@ -54,6 +58,7 @@ class DeviceContent:
         "driver",
         "expressions",
         "hidden",
+        "odd",
         "outcomes",
         "plain",
         "shareable",
@@ -70,6 +75,7 @@ class DeviceContent:
         )
         self.blocked = self.draws_counters and not features.partitionable_devices
         self.plain = not self.shareable and not (device.capacity and _has_policy(device))
+        self.odd = is_odd(device)
         self.outcomes: dict[Selectors, Outcome] = {}
         self.expressions: dict[str, bool | tuple[bool, str]] = {}
         self.derived: dict[Selectors, dict[str, Any]] = {}
@@ -110,6 +116,17 @@ def valueless(device: resource.Device) -> str | None:
         ):
             return name
     return None
+
+
+def is_odd(device: resource.Device) -> bool:
+    """Whether every expression may fail on a device: an attribute without value, or a version that may be malformed."""
+    for attribute in device.attributes.values():
+        if attribute.string is not None or attribute.int is not None or attribute.bool is not None:
+            continue
+        version = attribute.version
+        if version is None or len(version) > _SHORT_VERSION or not is_version(version):
+            return True
+    return False
 
 
 def _has_policy(device: resource.Device) -> bool:
@@ -191,7 +208,7 @@ class PoolContent:
         self.supply: tuple[int, ...] = ()
         self.draws: tuple[tuple[tuple[int, int], ...], ...] = ()
         self.groups: tuple[tuple[tuple[str, frozenset[str]], ...], ...] = ()
-        if partitionable and not self.invalid:
+        if partitionable and not self.invalid and (counting or any(each.draws_counters for each in self.devices)):
             self._count(counting)
         self.fault = PoolInvalid(reason=self.invalid) if self.invalid else None
         self.shareable = self.drawing = self.tainted = 0

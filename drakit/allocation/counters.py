@@ -34,6 +34,8 @@ def remaining_supply(content: PoolContent, allocated: int) -> list[int]:
         allocated: Mask of all its devices (remote ones too) that are allocated, wholly or in part.
     """
     left = list(content.supply)
+    if not left:
+        return left
     for index in bits(allocated):
         for counter, amount in content.draws[index]:
             left[counter] -= amount
@@ -43,7 +45,7 @@ def remaining_supply(content: PoolContent, allocated: int) -> list[int]:
 def remaining_groups(content: PoolContent, allocated: int) -> dict[str, Groups]:
     """Groups that are still possible per counter set that an allocated device draws from."""
     possible: dict[str, Groups] = {}
-    for index in bits(allocated):
+    for index in bits(allocated) if content.groups else ():
         for counter_set, groups in content.groups[index]:
             fits, joined = compatibility.join(possible.get(counter_set), groups)
             possible[counter_set] = joined if fits else CONFLICT

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from drakit.allocation import counters
 from drakit.allocation.compatibility import declares_groups
+from drakit.allocation.contents import is_odd
 from drakit.allocation.reasons import PoolIncomplete, PoolInvalid, PoolObsolete
-from drakit.api.semver import is_version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from drakit.api import resource
 
 _MAX_CONDITIONS = 100_000
-_SHORT_VERSION = 18
-"""Longer versions may hold numbers that are too large to be parsed."""
 
 __all__ = ["Condition", "Fault", "Gatherer", "Pool", "Reach", "resolve"]
 
@@ -209,7 +207,7 @@ class Pool:
     def has_odd_attributes(self) -> bool:
         """Whether an expression may fail on some device whatever it reads: no value, or a version to be parsed."""
         if self._odd is None:
-            self._odd = any(_is_odd(each.spec.devices) for each in self.slices)
+            self._odd = any(is_odd(device) for each in self.slices for device in each.spec.devices)
         return self._odd
 
     def _reach(self) -> Reach | None:
@@ -226,17 +224,6 @@ class Pool:
                 failing.update({offset + index: message for index, message in reach.failing.items()})
             offset += count
         return Reach(mask, failing)
-
-
-def _is_odd(devices: Sequence[resource.Device]) -> bool:
-    for device in devices:
-        for attribute in device.attributes.values():
-            if attribute.string is not None or attribute.int is not None or attribute.bool is not None:
-                continue
-            version = attribute.version
-            if version is None or len(version) > _SHORT_VERSION or not is_version(version):
-                return True
-    return False
 
 
 class Reach(NamedTuple):

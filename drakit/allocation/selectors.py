@@ -26,6 +26,9 @@ DERIVED = "derived attribute"
 Outcome: TypeAlias = "bool | SelectorFailed"
 
 
+_DRIVER_IS = re.compile(r'\s*device\.driver\s*==\s*"([A-Za-z0-9.-]+)"\s*')
+
+
 @functools.cache
 def _environment() -> cel.Environment:
     return cel.Environment()
@@ -40,6 +43,18 @@ class Programs:
     def __init__(self) -> None:
         self._environment = _environment()
         self._compiled: dict[tuple[str, str], Any] = {}
+        self._drivers: dict[str, str] = {}
+
+    def wanted_driver(self, expression: str) -> str | None:
+        """The driver, when the expression just compares it with a literal.
+
+        Nearly all classes select so; such an expression needs neither a program nor a view of the device.
+        """
+        found = self._drivers.get(expression)
+        if found is None:
+            match = _DRIVER_IS.fullmatch(expression)
+            found = self._drivers[expression] = match.group(1) if match else ""
+        return found or None
 
     def get(self, expression: str, result: str = "bool") -> Any:
         """The program, or the `cel.CompileError`."""
@@ -104,6 +119,8 @@ class Selectors:
         return found
 
     def _is_sound(self, expression: str, driver: str) -> bool:
+        if self._programs.wanted_driver(expression) is not None:
+            return True
         program = self._programs.get(expression)
         if isinstance(program, cel.CompileError):
             return False
@@ -147,6 +164,9 @@ class Selectors:
         return SelectorFailed(source=source, index=index, expression=expression, compiling=compiling, message=message)
 
     def _run(self, content: DeviceContent, expression: str) -> bool | tuple[bool, str]:
+        driver = self._programs.wanted_driver(expression)
+        if driver is not None and not content.odd:
+            return driver == content.driver
         program = self._programs.get(expression)
         if isinstance(program, cel.CompileError):
             return True, str(program)
