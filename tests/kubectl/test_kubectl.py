@@ -151,6 +151,32 @@ async def test_watch_prints_each_change(kubectl: Any, claim: Any) -> None:
     assert lines == [b"resourceclaim.resource.k8s.io/one\n", b"resourceclaim.resource.k8s.io/two\n"]
 
 
+async def test_watch_shows_the_states_of_a_claim(kubectl: Any, claim: Any) -> None:
+    process = await kubectl.start("get", "resourceclaims", "--watch")
+
+    async def state() -> list[str]:
+        line: bytes = await process.stdout.readline()
+        return line.decode().split()[:2]
+
+    async with asyncio.timeout(20):
+        while not kubectl.server.watching("resourceclaims"):  # noqa: ASYNC110  (another process opens it)
+            await asyncio.sleep(0.01)
+        stored = kubectl.server.create(claim())
+        assert await state() == ["NAME", "STATE"]
+        assert await state() == ["gpu", "pending"]
+        device = {"request": "gpu", "driver": "gpu.example.com", "pool": "node-a", "device": "gpu-0"}
+        stored["status"] = {
+            "allocation": {"devices": {"results": [device]}},
+            "reservedFor": [{"resource": "pods", "name": "pod", "uid": "1"}],
+        }
+        kubectl.server.update(stored, subresource="status")
+        assert await state() == ["gpu", "allocated,reserved"]
+        kubectl.server.delete("resourceclaims", "gpu", "default")
+        assert await state() == ["gpu", "allocated,reserved"]
+    process.terminate()
+    await process.communicate()
+
+
 async def test_wait_sees_a_condition_and_a_deletion(kubectl: Any, claim: Any) -> None:
     kubectl.server.create(claim())
     waiting = await kubectl.start(

@@ -7,11 +7,12 @@ import base64
 import hashlib
 import secrets
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from drakit.simulator.apiserver.tls import Authority
+if TYPE_CHECKING:
+    from drakit.simulator.apiserver.tls import Authority
 
 __all__ = ["ADMIN", "NODE_NAME", "Access", "User", "service_account_user"]
 
@@ -39,7 +40,7 @@ def service_account_user(namespace: str, name: str, node: str = "") -> User:
 class Access:
     """Tokens and certificates of one server."""
 
-    def __init__(self, authority: Authority | None) -> None:
+    def __init__(self, authority: "Authority | None") -> None:
         """Sign client certificates with `authority`; None when the server speaks plain HTTP."""
         self._authority = authority
         self._tokens: dict[str, User] = {}

@@ -1,5 +1,6 @@
 """HTTP requests to answers: authentication, routing, options, media types, streams."""
 
+import logging
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["Endpoint"]
+
+_LOG = logging.getLogger(__name__)
 
 _MINIMUM_WATCH, _MAXIMUM_WATCH = 1800, 3600
 """Seconds that a watch without timeoutSeconds lasts: half an hour to an hour, as on a real server."""
@@ -116,6 +119,11 @@ class Endpoint:
                 return _abort(request)
         except Refused as refusal:
             answer = _refused(refusal)
+        except ConnectionError:
+            raise
+        except Exception as fault:  # noqa: BLE001  (a defect, ours or an authorizer's, is answered and logged)
+            _LOG.exception("failed on %s %s", request.method, request.path)
+            answer = _refused(Refused(500, "InternalError", f"Internal error occurred: {fault}"))
         if isinstance(answer, web.StreamResponse):
             return answer  # a watch: it was counted when it was opened
         self._requests.note(msgspec.structs.replace(call, status=answer.status))

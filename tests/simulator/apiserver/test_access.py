@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from drakit import kube
-from drakit.simulator.apiserver import FakeAPIServer
+from drakit.simulator.apiserver import Call, FakeAPIServer
 
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 
@@ -70,6 +70,18 @@ async def test_an_authorizer_decides_and_impersonation_counts(session: aiohttp.C
         'resourceslices.resource.k8s.io is forbidden: User "jane" cannot list resource "resourceslices" in API group '
         '"resource.k8s.io" at the cluster scope'
     )
+
+
+async def test_a_broken_authorizer_is_an_internal_error(
+    session: aiohttp.ClientSession, bare: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(call: Call) -> bool:
+        raise ValueError(call.verb)
+
+    async with FakeAPIServer(authorizer=broken) as server:
+        answer = await bare(server, session)("GET", SLICES)
+    assert (answer.status, answer.message) == (500, "Internal error occurred: list")
+    assert "failed on GET" in caplog.text
 
 
 async def test_plain_http_without_authentication(session: aiohttp.ClientSession) -> None:
