@@ -15,7 +15,7 @@ from drakit.cli import options
 
 __all__ = ["SUBCOMMANDS", "main"]
 
-SUBCOMMANDS: tuple[str, ...] = ("run", "demo", "lint")
+SUBCOMMANDS: tuple[str, ...] = ("run", "demo", "publish", "uninstall-slices", "lint")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -2,15 +2,18 @@
 
 import argparse
 import asyncio
-import contextlib
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from drakit.cli import options
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from drakit import kube
+    from drakit.driver.publication.cleanup import Removal
 
 __all__ = ["HELP", "add_arguments", "execute"]
 
@@ -52,13 +55,48 @@ async def _remove(arguments: argparse.Namespace, credentials: "kube.Credentials"
     from drakit import kube
     from drakit.driver.publication.cleanup import remove_slices
 
-    async with kube.Client(credentials) as client, contextlib.AsyncExitStack() as stack:
-        if not arguments.node_name:
-            await _take_lease(stack, client, arguments, credentials.namespace)
-        removal = await remove_slices(
-            client, driver=arguments.driver_name, node=arguments.node_name, settle_seconds=arguments.settle
-        )
-    print(f"{removal.deleted} slices of {arguments.driver_name} deleted")
+    driver, node = arguments.driver_name, arguments.node_name
+    async with kube.Client(credentials) as client:
+
+        async def remove() -> "Removal":
+            return await remove_slices(client, driver=driver, node=node, settle_seconds=arguments.settle)
+
+        if node:
+            return _report(driver, await remove(), "")
+        return await _without_publisher(client, arguments, credentials.namespace, remove)
+
+
+async def _without_publisher(
+    client: "kube.Client",
+    arguments: argparse.Namespace,
+    namespace: str,
+    remove: "Callable[[], Awaitable[Removal]]",
+) -> int:
+    """Hold the Lease of `drakit publish`, if there is one, while the slices go: whoever led stops."""
+    from drakit import kube
+    from drakit.kube.election import RETRY_SECONDS
+
+    name, where = arguments.lease_name or arguments.driver_name, arguments.lease_namespace or namespace
+    try:
+        lease = await client.get(kube.LEASES, name, namespace=where)
+    except (kube.NotFound, kube.Forbidden):
+        return _report(arguments.driver_name, await remove(), "")
+    running = kube.running_holder(lease, datetime.now(UTC))
+    election = kube.Election(client, name=name, namespace=where, identity=f"uninstall-{kube.identity()}")
+    await election.acquire(force=True)
+    outcome: list[Removal] = []
+
+    async def work() -> None:
+        if running:
+            await asyncio.sleep(RETRY_SECONDS + 1)  # it notices when it renews
+        outcome.append(await remove())
+
+    await election.run(work)
+    return _report(arguments.driver_name, outcome[0], running)
+
+
+def _report(driver: str, removal: "Removal", running: str) -> int:
+    print(f"{removal.deleted} slices of {driver} deleted")
     if removal.claims:
         print(f"warning: {len(removal.claims)} claims still have its devices: {', '.join(removal.claims[:5])}")
     for node in removal.back:
@@ -66,7 +104,9 @@ async def _remove(arguments: argparse.Namespace, credentials: "kube.Credentials"
         print(f"slices came back: {what}, then run this again")
     for name in () if removal.back else removal.left:
         print(f"still there: {name}: see its finalizers")
-    return 0 if removal.complete else 1
+    if running:
+        print(f"{running} was publishing until now: remove its Deployment, or the slices come back")
+    return 0 if removal.complete and not running else 1
 
 
 def _drain(arguments: argparse.Namespace) -> None:
@@ -81,20 +121,3 @@ def _drain(arguments: argparse.Namespace) -> None:
         raise options.UsageError(f"--kubelet-plugins-directory-path: there is no {directory}")
     instances.drain(REAL, directory, time.time_ns())
     time.sleep(1.0)
-
-
-async def _take_lease(
-    stack: contextlib.AsyncExitStack, client: "kube.Client", arguments: argparse.Namespace, namespace: str
-) -> None:
-    """Take the publisher's Lease, if there is one, so that it stops before its slices go."""
-    from drakit import kube
-
-    name = arguments.lease_name or arguments.driver_name
-    where = arguments.lease_namespace or namespace
-    try:
-        await client.get(kube.LEASES, name, namespace=where)
-    except (kube.NotFound, kube.Forbidden):
-        return
-    election = kube.Election(client, name=name, namespace=where, identity=f"uninstall-{kube.identity()}")
-    await election.acquire(force=True)
-    stack.push_async_callback(election.release)

@@ -7,7 +7,7 @@ read-modified-written through typed models. What may be repeated after which fai
 from drakit.kube.backoff import Backoff
 from drakit.kube.client import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, Client, Event
 from drakit.kube.credentials import Credentials, Grant, find, from_kubeconfig, in_cluster
-from drakit.kube.election import Election, LostLeadershipError, identity
+from drakit.kube.election import Election, LostLeadershipError, identity, running_holder
 from drakit.kube.errors import (
     ApiError,
     Cause,
@@ -84,4 +84,5 @@ __all__ = [
     "from_kubeconfig",
     "identity",
     "in_cluster",
+    "running_holder",
 ]

@@ -20,7 +20,7 @@ from drakit.kube import errors
 from drakit.kube.client import Client
 from drakit.kube.resources import LEASES
 
-__all__ = ["Election", "LostLeadershipError", "identity"]
+__all__ = ["Election", "LostLeadershipError", "identity", "running_holder"]
 
 LEASE_SECONDS, RENEW_DEADLINE_SECONDS, RETRY_SECONDS = 15.0, 10.0, 5.0
 HURRY_SECONDS = 1.0  # between attempts once a renewal has failed
@@ -35,6 +35,17 @@ def identity() -> str:
     """A name for this process in a Lease: the host's, made unique."""
     host = re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname()).strip("-") or "host"
     return f"{host[:200]}_{secrets.token_hex(4)}"
+
+
+def running_holder(lease: dict[str, Any], now: datetime) -> str:
+    """Who seems to lead by this Lease at `now`; "" when nobody does or the last renewal is long past."""
+    spec = lease.get("spec") or {}
+    try:
+        renewed = datetime.fromisoformat(spec.get("renewTime") or "")
+    except ValueError:
+        return ""
+    fresh = abs((now - renewed).total_seconds()) < 2 * (spec.get("leaseDurationSeconds") or LEASE_SECONDS)
+    return str(spec.get("holderIdentity") or "") if fresh else ""
 
 
 class Election:
