@@ -120,14 +120,25 @@ class Environment:
         except RecursionError:
             raise render(expression, [Issue(-1, _TOO_DEEP)]) from None
 
+    def parse(self, expression: str) -> Node:
+        """The tree of an expression, macros expanded, not checked.
+
+        Raises:
+            CompileError: It does not parse.
+        """
+        try:
+            return parse(expression, self._dialect.macros)
+        except RecursionError:
+            raise render(expression, [Issue(-1, _TOO_DEEP)]) from None
+
     def checked(self, expression: str) -> Node:
         """The typed tree of an expression.
 
         Raises:
             CompileError: It does not parse or has type errors.
         """
+        root = self.parse(expression)
         try:
-            root = parse(expression, self._dialect.macros)
             issues = check(root, self._declared) or validate(root, literals=self._dialect.validators)
         except RecursionError:
             raise render(expression, [Issue(-1, _TOO_DEEP)]) from None

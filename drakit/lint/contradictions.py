@@ -12,7 +12,6 @@ import msgspec
 
 from drakit.api import Quantity, QuantityError
 from drakit.cel import CompileError, Environment
-from drakit.cel.parser import parse
 from drakit.cel.syntax import Call, Ident, ListNode, Literal, Node, Select
 
 __all__ = ["Fact", "Path", "constant", "demands", "join", "subject"]
@@ -42,7 +41,7 @@ class Fact(msgspec.Struct, frozen=True):
 def demands(environment: Environment, expression: str) -> Iterator[Fact]:
     """The demands of an expression; none when it does not compile."""
     try:
-        root = parse(expression, environment.macros)
+        root = environment.parse(expression)
     except CompileError:
         return
     yield from _demands(root)

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from drakit.cel import CompileError, Environment
-from drakit.cel.parser import parse
 from drakit.cel.syntax import Call, Node, Select, children
 from drakit.lint.contradictions import Path, constant, subject
 
@@ -46,7 +45,7 @@ def reads(environment: Environment, expression: str, given: Guards = frozenset()
 
 def _parsed(environment: Environment, expression: str) -> "Node | None":
     try:
-        return parse(expression, environment.macros)
+        return environment.parse(expression)
     except CompileError:
         return None
 
