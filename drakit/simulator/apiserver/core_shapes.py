@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from drakit.simulator.apiserver.field_shapes import kind_fields
 from drakit.simulator.apiserver.shapes import (
-    ANY,
     BOOLEAN,
     INT32,
     INTEGER,
@@ -20,54 +20,10 @@ from drakit.simulator.apiserver.shapes import (
     unique,
 )
 
-__all__ = ["CORE_SHAPES", "OBJECT_META", "kind_fields"]
+__all__ = ["CORE_SHAPES"]
 
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _V1: Final = "io.k8s.api.core.v1."
-
-_OWNER = struct(
-    _META + "OwnerReference",
-    required=("apiVersion", "kind", "name", "uid"),
-    apiVersion=STRING,
-    blockOwnerDeletion=BOOLEAN,
-    controller=BOOLEAN,
-    kind=STRING,
-    name=STRING,
-    uid=STRING,
-)
-_MANAGED = struct(
-    _META + "ManagedFieldsEntry",
-    apiVersion=STRING,
-    fieldsType=STRING,
-    fieldsV1=ANY,
-    manager=STRING,
-    operation=STRING,
-    subresource=STRING,
-    time=TIME,
-)
-OBJECT_META: Final = struct(
-    _META + "ObjectMeta",
-    annotations=mapping(),
-    creationTimestamp=TIME,
-    deletionGracePeriodSeconds=INTEGER,
-    deletionTimestamp=TIME,
-    finalizers=unique(),
-    generateName=STRING,
-    generation=INTEGER,
-    labels=mapping(),
-    managedFields=listed(_MANAGED),
-    name=STRING,
-    namespace=STRING,
-    ownerReferences=keyed(_OWNER, "uid"),
-    resourceVersion=STRING,
-    selfLink=STRING,
-    uid=STRING,
-)
-
-
-def kind_fields() -> dict[str, Shape]:
-    """The fields that every kind has."""
-    return {"apiVersion": STRING, "kind": STRING, "metadata": OBJECT_META}
 
 
 def _kind(reference: str, **fields: Shape) -> Shape:

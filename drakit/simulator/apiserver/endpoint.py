@@ -129,8 +129,6 @@ class Endpoint:
         self._requests.note(msgspec.structs.replace(call, status=answer.status))
         return _response(answer)
 
-    # -- before the answer ------------------------------------------------------------------------------------------
-
     def _authenticate(self, request: web.BaseRequest) -> User:
         if self.is_open or request.path in HEALTH:
             return User("system:anonymous", ("system:unauthenticated",))
@@ -190,8 +188,6 @@ class Endpoint:
             elif fault.effect == "fail":
                 raise fault.refusal()
         return all(fault.effect != "drop" for fault in faults)
-
-    # -- the answer -------------------------------------------------------------------------------------------------
 
     async def _answer(
         self, request: web.BaseRequest, target: Target | None, call: Call, user: User
@@ -347,8 +343,6 @@ class Endpoint:
         """A real server waits three seconds for its cache to reach a revision that it has not seen."""
         if revision > self._objects.storage.revision:
             await self._clock.sleep(self._future_wait)
-
-    # -- watching ---------------------------------------------------------------------------------------------------
 
     async def _watch(self, target: Target, form: Accepted, request: web.BaseRequest, call: Call) -> web.StreamResponse:
         options = ListOptions.parse(request.query, watch=True)

@@ -9,8 +9,8 @@ from drakit import admission
 from drakit.simulator.apiserver import plain
 from drakit.simulator.apiserver.errors import Refused, bad_request, invalid
 from drakit.simulator.apiserver.paths import Target
-from drakit.simulator.apiserver.resource_shapes import shape_of
 from drakit.simulator.apiserver.resources import RESOURCE, Kind
+from drakit.simulator.apiserver.schema import shape_of
 
 __all__ = ["Circumstances", "Gatekeeper", "Verdict", "decode"]
 

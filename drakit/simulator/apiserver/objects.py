@@ -76,8 +76,6 @@ class Objects:
         self._now = now
         self._deletion = Deletion(storage, registry, now)
 
-    # -- reading ----------------------------------------------------------------------------------------------------
-
     def get(self, target: Target) -> Record:
         """The current record.
 
@@ -102,8 +100,6 @@ class Objects:
         """The object as JSON in `version`."""
         head = f'{{"kind":"{kind.kind}","apiVersion":"{kind.api_version(version)}",'.encode()
         return head + self.encode(kind, record, version)[1:]
-
-    # -- creating ---------------------------------------------------------------------------------------------------
 
     def create(self, target: Target, body: bytes, options: WriteOptions) -> Outcome:
         """POST: a new object, named by its metadata or by generateName.
@@ -198,8 +194,6 @@ class Objects:
         metadata["creationTimestamp"] = timestamp(self._now())
         metadata.update(_kept_metadata(sent))
         return metadata
-
-    # -- updating ---------------------------------------------------------------------------------------------------
 
     def update(self, target: Target, body: bytes, options: WriteOptions) -> Outcome:
         """PUT, and the second half of every patch.
@@ -339,8 +333,6 @@ class Objects:
         eviction = decode(target.kind, body)
         options = DeleteOptions.from_object(eviction.get("deleteOptions") or {})
         return msgspec.structs.replace(self.delete(target, options), status=201)
-
-    # -- patching ---------------------------------------------------------------------------------------------------
 
     def patch(self, target: Target, kind: str, body: bytes, options: WriteOptions) -> Outcome:
         """PATCH by JSON patch, merge patch or strategic merge patch, on the object as the path's version shows it.

@@ -12,8 +12,8 @@ import msgspec
 from drakit.simulator.apiserver.answers import Answer
 from drakit.simulator.apiserver.descriptions import describe
 from drakit.simulator.apiserver.errors import no_such_path
-from drakit.simulator.apiserver.resource_shapes import shape_of
 from drakit.simulator.apiserver.resources import RESOURCE, Kind, Registry
+from drakit.simulator.apiserver.schema import shape_of
 from drakit.simulator.apiserver.shapes import Shape
 
 __all__ = ["answer", "deprecations", "document"]

@@ -18,8 +18,8 @@ from drakit.simulator.apiserver.gatekeeper import Gatekeeper
 from drakit.simulator.apiserver.objects import Objects
 from drakit.simulator.apiserver.options import DeleteOptions, WriteOptions
 from drakit.simulator.apiserver.paths import Target
-from drakit.simulator.apiserver.resource_shapes import shape_of
 from drakit.simulator.apiserver.resources import Kind, Registry
+from drakit.simulator.apiserver.schema import shape_of
 from drakit.simulator.apiserver.storage import Storage
 
 __all__ = ["FakeAPIServer"]
@@ -109,8 +109,6 @@ class FakeAPIServer:
         for namespace in namespaces:
             self.add_namespace(namespace)
 
-    # -- running ----------------------------------------------------------------------------------------------------
-
     async def __aenter__(self) -> Self:
         await self.start()
         return self
@@ -172,8 +170,6 @@ class FakeAPIServer:
         """The certificate of its authority, PEM; empty without TLS."""
         return self._authority.certificate if self._authority is not None else b""
 
-    # -- credentials ------------------------------------------------------------------------------------------------
-
     def kubeconfig(
         self,
         user: str = ADMIN.name,
@@ -210,8 +206,6 @@ class FakeAPIServer:
         self.access.write_service_account(directory, namespace, service_account_user(namespace, name, node))
         return {"KUBERNETES_SERVICE_HOST": self._host, "KUBERNETES_SERVICE_PORT": str(self._port)}
 
-    # -- hooks for tests --------------------------------------------------------------------------------------------
-
     def compact(self, revision: int | None = None) -> int:
         """Forget the history: older resourceVersions and continue tokens get 410. Returns the revision."""
         for kind in self.registry.kinds:
@@ -230,8 +224,6 @@ class FakeAPIServer:
     def is_idle(self) -> bool:
         """Whether nothing is in flight: for `ManualClock.idle_when(lambda: server.is_idle)`."""
         return self._endpoint.is_idle
-
-    # -- objects without HTTP ---------------------------------------------------------------------------------------
 
     def add_namespace(self, name: str, **labels: str) -> None:
         """Create a namespace."""

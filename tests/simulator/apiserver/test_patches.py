@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from drakit.simulator.apiserver import Refused
 from drakit.simulator.apiserver.patches import json_patch, merge_patch, strategic_merge_patch
-from drakit.simulator.apiserver.resource_shapes import shape_of
 from drakit.simulator.apiserver.resources import PODS, Registry
+from drakit.simulator.apiserver.schema import shape_of
 
 POD = shape_of(PODS, "v1", "1.37")
 CLAIM = shape_of(Registry("1.37").by_plural("resourceclaims"), "v1", "1.37")

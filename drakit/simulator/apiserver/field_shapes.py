@@ -1,15 +1,12 @@
-"""Shapes of resource.k8s.io, read from the field tables of drakit.api."""
+"""Shapes of resource.k8s.io and of metadata, read from the field tables of drakit.api."""
 
 import functools
-
-import msgspec
+from typing import Final
 
 from drakit.api import fields
-from drakit.simulator.apiserver.core_shapes import CORE_SHAPES, OBJECT_META, kind_fields
-from drakit.simulator.apiserver.resources import RESOURCE, Kind
-from drakit.simulator.apiserver.shapes import ANY, BOOLEAN, INTEGER, OPEN, QUANTITY, STRING, Shape
+from drakit.simulator.apiserver.shapes import ANY, BOOLEAN, INTEGER, QUANTITY, STRING, Shape
 
-__all__ = ["shape_of"]
+__all__ = ["OBJECT_META", "kind_fields", "object_shape"]
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _SCALARS: dict[str, Shape] = {
@@ -40,13 +37,6 @@ _OPTIONAL = frozenset(
 """Fields that are always written but need not be sent."""
 
 
-def shape_of(kind: Kind, version: str, minor: str) -> Shape:
-    """The shape of `kind` in an API version, with the fields that Kubernetes `minor` has."""
-    if kind.group == RESOURCE:
-        return _object(kind.kind, version, minor)
-    return CORE_SHAPES.get((kind.group, version, kind.kind)) or msgspec.structs.replace(OPEN, fields=kind_fields())
-
-
 def _package(name: str, version: str) -> str:
     if name in {"NodeSelector", "NodeSelectorTerm", "NodeSelectorRequirement"}:
         return "io.k8s.api.core.v1."
@@ -56,9 +46,8 @@ def _package(name: str, version: str) -> str:
 
 
 @functools.cache
-def _object(name: str, version: str, minor: str) -> Shape:
-    if name == "ObjectMeta":
-        return OBJECT_META
+def object_shape(name: str, version: str, minor: str) -> Shape:
+    """The shape of a type of the tables, with the fields that Kubernetes `minor` has."""
     table = [field for field in fields.table(name, version) if fields.carried(field, minor)]
     return Shape(
         "object",
@@ -70,7 +59,7 @@ def _object(name: str, version: str, minor: str) -> Shape:
 
 
 def _value(shape: str, name: str, version: str, minor: str) -> Shape:
-    return _object(name, version, minor) if shape == "object" else _SCALARS[name]
+    return object_shape(name, version, minor) if shape == "object" else _SCALARS[name]
 
 
 def _field(field: fields.Field, version: str, minor: str) -> Shape:
@@ -88,3 +77,11 @@ def _field(field: fields.Field, version: str, minor: str) -> Shape:
         patch_merge=field.patch_strategy == "merge",
         patch_key=field.patch_key or None,
     )
+
+
+OBJECT_META: Final = object_shape("ObjectMeta", "v1", "1.37")
+
+
+def kind_fields() -> dict[str, Shape]:
+    """The fields that every kind has."""
+    return {"apiVersion": STRING, "kind": STRING, "metadata": OBJECT_META}
