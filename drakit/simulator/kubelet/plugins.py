@@ -102,7 +102,7 @@ class Plugins:
         self._wipes: dict[str, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
         self.ticked = asyncio.Event()
-        """Set when all plugins found at the start have been asked once."""
+        """Set when the registry has been looked at for the first time."""
         self.ticks = 0
         """How often the registry was looked at."""
 
@@ -134,22 +134,22 @@ class Plugins:
         registry = Registry(self._registry_path)
         try:
             async with asyncio.TaskGroup() as self._group:
-                first = await self._tick(registry)
-                await asyncio.gather(*first)
-                self.ticked.set()
                 while True:
+                    self._tick(registry)
+                    self.ticked.set()
                     await self._clock.sleep(self._timers.reconciler_tick)
-                    await self._tick(registry)
         finally:
             self._group = None
             registry.close()
             connections, self._connections = list(self._connections.values()), {}
             await asyncio.gather(*(connection.close() for connection in connections))
 
-    async def _tick(self, registry: Registry) -> list[asyncio.Task[None]]:
+    def _tick(self, registry: Registry) -> None:
+        """All sockets at once: one that nobody serves any more holds up only itself (recorded section 07)."""
         self.ticks += 1
-        actions = self._feed(Tick(self._clock.monotonic(), registry.sockets()))
-        return [self._spawn(self._register(action.socket)) for action in actions if isinstance(action, Register)]
+        for action in self._feed(Tick(self._clock.monotonic(), registry.sockets())):
+            if isinstance(action, Register):
+                self._spawn(self._register(action.socket))
 
     def _spawn(self, awaitable: Awaitable[None]) -> asyncio.Task[None]:
         async def work() -> None:

@@ -1,6 +1,7 @@
 """The plugin side over real sockets, against scripted plugins and the recorded behaviour."""
 
 import asyncio
+import socket
 from typing import Any
 
 import pytest
@@ -109,7 +110,6 @@ async def test_dot_names_and_files_are_ignored_sub_directories_are_not_01_r23(be
     await deep.start()
     async with bench.kubelet() as kubelet:
         await kubelet.registered("deep.example.com")
-        await kubelet.ticked.wait()
     assert hidden.infos == 0
 
 
@@ -315,3 +315,16 @@ async def test_two_calls_for_one_claim_may_run_at_once_12(bench: Any, eventually
         info = kubelet.state.claims["default/c"]
     assert len(info.devices[DRIVER]) == 2
     assert info.pods == ("p1", "p2")
+
+
+async def test_a_stale_socket_holds_up_only_itself_07(bench: Any) -> None:
+    stale, plugin = bench.plugin("stale.example.com"), bench.plugin()
+    with socket.socket(socket.AF_UNIX) as dead:  # closed without being unlinked, as after SIGKILL
+        dead.bind(str(stale.registration))
+    await plugin.start()
+    async with bench.kubelet(registration_dial=5.0) as kubelet, asyncio.timeout(2):
+        await kubelet.registered(DRIVER)
+        assert kubelet.state.sockets[str(stale.registration)].busy
+        stale.registration.unlink()
+        await stale.start()
+        await kubelet.registered("stale.example.com")
