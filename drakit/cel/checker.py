@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 __all__ = ["MESSAGES", "Declared", "check", "function_signature"]
 
 MESSAGES: Final[Mapping[str, tuple[Type, Type]]] = {
-    f"google.protobuf.{name}Value": (nullable(type), type)
-    for name, type in (
+    f"google.protobuf.{name}Value": (nullable(wrapped), wrapped)
+    for name, wrapped in (
         ("Bool", BOOL),
         ("Bytes", BYTES),
         ("Double", DOUBLE),
@@ -147,14 +147,14 @@ class _Checker:
     def name(self, node: Ident) -> bool:
         """Resolve a global name; False when nothing has it. Shadowed ones keep their leading dot."""
         plain = node.name.removeprefix(".")
-        type = self.declared.variables.get(plain)
-        if type is None:
+        found = self.declared.variables.get(plain)
+        if found is None:
             node.constant = self.declared.types.get(plain)
             if node.constant is None:
                 return False
-            type = type_of(node.constant)
+            found = type_of(node.constant)
         node.name = plain if self.local(plain) is None else f".{plain}"
-        node.type = type
+        node.type = found
         return True
 
     def literal(self, node: Literal) -> None:
@@ -296,9 +296,9 @@ class _Checker:
     def logic(self, node: Call, types: list[Type]) -> None:
         node.overloads = ("logical_and" if node.function == "_&&_" else "logical_or",)
         node.type = BOOL
-        for argument, type in zip(node.arguments, types, strict=True):
-            if type is not BOOL and not self.substitution.assignable(type, BOOL):
-                self.mismatch(argument, BOOL, type)
+        for argument, actual in zip(node.arguments, types, strict=True):
+            if actual is not BOOL and not self.substitution.assignable(actual, BOOL):
+                self.mismatch(argument, BOOL, actual)
                 node.type = ERROR
 
     # --- literals of lists, maps, messages
@@ -313,30 +313,28 @@ class _Checker:
 
     def unwrapped(self, node: Node) -> Type:
         """The type inside an optional element or entry."""
-        type = node.type
-        if type.kind == "opaque" and type.name == "optional_type":
-            return type.parameters[0]
-        if not is_dyn(type):
-            self.mismatch(node, optional_of(type), type)
-        return type
+        actual = node.type
+        if actual.kind == "opaque" and actual.name == "optional_type":
+            return actual.parameters[0]
+        if not is_dyn(actual):
+            self.mismatch(node, optional_of(actual), actual)
+        return actual
 
-    def list(self, node: ListNode) -> None:
+    def list_literal(self, node: ListNode) -> None:
         element: Type | None = None
         for index, each in enumerate(node.elements):
             _VISIT[each.__class__](self, each)
-            type = self.unwrapped(each) if index in node.optionals else each.type
-            element = self.join(element, type)
+            element = self.join(element, self.unwrapped(each) if index in node.optionals else each.type)
         node.type = list_of(self.substitution.fresh() if element is None else element)
 
-    def map(self, node: MapNode) -> None:
+    def map_literal(self, node: MapNode) -> None:
         key: Type | None = None
         value: Type | None = None
         for entry in node.entries:
             _VISIT[entry.key.__class__](self, entry.key)
             key = self.join(key, entry.key.type)
             _VISIT[entry.value.__class__](self, entry.value)
-            type = self.unwrapped(entry.value) if entry.optional else entry.value.type
-            value = self.join(value, type)
+            value = self.join(value, self.unwrapped(entry.value) if entry.optional else entry.value.type)
         if key is None or value is None:
             key, value = self.substitution.fresh(), self.substitution.fresh()
         node.type = map_of(key, value)
@@ -392,18 +390,18 @@ class _Checker:
         node.type = self.substitution.apply(node.result.type)
 
     def iteration_types(self, node: Comprehension) -> tuple[Type, Type]:
-        type = self.substitution.apply(node.range.type)
+        found = self.substitution.apply(node.range.type)
         two = bool(node.variable2)
-        if type.kind == "list":
-            return (INT, type.parameters[0]) if two else (type.parameters[0], DYN)
-        if type.kind == "map":
-            return type.parameters[0], type.parameters[1]
-        if type.kind in ("dyn", "error", "parameter"):
-            self.substitution.assignable(DYN, type)
+        if found.kind == "list":
+            return (INT, found.parameters[0]) if two else (found.parameters[0], DYN)
+        if found.kind == "map":
+            return found.parameters[0], found.parameters[1]
+        if found.kind in ("dyn", "error", "parameter"):
+            self.substitution.assignable(DYN, found)
             return DYN, DYN
         self.complain(
             node.range,
-            f"expression of type '{type.text}' cannot be range of a comprehension (must be list, map, or dynamic)",
+            f"expression of type '{found.text}' cannot be range of a comprehension (must be list, map, or dynamic)",
         )
         return ERROR, ERROR
 
@@ -418,8 +416,8 @@ _VISIT: Final[dict[type, Callable[[Any, Any], None]]] = {
     Ident: _Checker.ident,
     Select: _Checker.select,
     Call: _Checker.call,
-    ListNode: _Checker.list,
-    MapNode: _Checker.map,
+    ListNode: _Checker.list_literal,
+    MapNode: _Checker.map_literal,
     StructNode: _Checker.struct,
     Comprehension: _Checker.comprehension,
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from drakit.api import Quantity as ExactQuantity
 from drakit.api import Semver as ExactSemver
 from drakit.api import SemverError
@@ -125,10 +127,7 @@ def make_view(driver: str, device: Mapping[str, Any]) -> DeviceView:
     from drakit.api import resource
 
     attributes = {
-        name: resource.DeviceAttribute(
-            **{key: tuple(value) if isinstance(value, list) else value for key, value in each.items()}
-        )
-        for name, each in device.get("attributes", {}).items()
+        name: msgspec.convert(each, resource.DeviceAttribute) for name, each in device.get("attributes", {}).items()
     }
     capacity = {
         name: resource.DeviceCapacity(value=ExactQuantity.parse(str(each["value"])))

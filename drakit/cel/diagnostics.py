@@ -16,14 +16,14 @@ from drakit.cel.unparse import unparse
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Diagnostics", "Warning", "warnings"]
+__all__ = ["Diagnostics", "Remark", "warnings"]
 
 MAX_LENGTH: Final = 10_240
 _VERSION: Final = re.compile(r"v?[0-9]+\.[0-9]+(\.[0-9]+)?([-+][0-9A-Za-z.+-]*)?", re.ASCII)
 _NO_GUARDS: Final[frozenset[str]] = frozenset()
 
 
-class Warning(msgspec.Struct, frozen=True):
+class Remark(msgspec.Struct, frozen=True):
     """A likely mistake in a valid expression.
 
     Attributes:
@@ -45,10 +45,10 @@ class Diagnostics(msgspec.Struct, frozen=True):
     type: str | None
     cost: int | None
     error: CompileError | None
-    warnings: tuple[Warning, ...]
+    warnings: tuple[Remark, ...]
 
 
-def warnings(root: Node, expression: str, cost: int) -> tuple[Warning, ...]:
+def warnings(root: Node, expression: str, cost: int) -> tuple[Remark, ...]:
     """All warnings about a typed tree, in order of their place."""
     found: list[tuple[int, str, str]] = []
     if len(expression.encode("utf-8", "surrogatepass")) > MAX_LENGTH:
@@ -61,7 +61,7 @@ def warnings(root: Node, expression: str, cost: int) -> tuple[Warning, ...]:
         for rule in (_always_present, _equality, _membership, _qualified):
             rule(node, report)
     unique = dict.fromkeys(sorted(found))
-    return tuple(Warning(code, locate(expression, offset), text) for offset, code, text in unique)
+    return tuple(Remark(code, locate(expression, offset), text) for offset, code, text in unique)
 
 
 # --- selections of the device

@@ -8,6 +8,8 @@ __all__ = ["CompileError", "EvaluationError", "Issue", "PanicError", "Position",
 
 _MAX_SNIPPET = 16384
 _MAX_ISSUES = 100
+_WIDE_DOT = "\uff0e"
+_WIDE_CARET = "\uff3e"
 
 
 class Position(NamedTuple):
@@ -91,5 +93,5 @@ def _display(lines: list[str], position: Position, message: str) -> str:
         return result
     snippet = lines[position.line - 1].replace("\t", " ")
     before, at = snippet[: position.column - 1], snippet[position.column - 1 : position.column]
-    dots = "".join("．" if ord(each) > 127 else "." for each in before)
-    return f"{result}\n | {snippet}\n | {dots}{'＾' if at and ord(at) > 127 else '^'}"
+    dots = "".join(_WIDE_DOT if ord(each) > 127 else "." for each in before)
+    return f"{result}\n | {snippet}\n | {dots}{_WIDE_CARET if at and ord(at) > 127 else '^'}"

@@ -6,7 +6,7 @@ macros introduce. Errors are exceptions; `&&`, `||`, `all`, `exists` absorb `Eva
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from drakit.cel.access import present, qualify
 from drakit.cel.errors import EvaluationError, PanicError
@@ -60,24 +60,27 @@ class Builder:
 
     # --- hooks for metering
 
-    def observed(self, node: Node, closure: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    def observed(self, _: Node, closure: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
         """Called with every closure that is no constant."""
         return closure
 
-    def priced(self, node: Call, call: Callable[..., Any]) -> Callable[..., Any]:
+    def priced(self, _: Call, call: Callable[..., Any]) -> Callable[..., Any]:
         """Called with the implementation of every function call."""
         return call
 
     # --- names and selections
 
     def slot(self) -> int:
+        """A slot of its own for one variable."""
         self.slots += 1
         return self.slots - 1
 
     def ident(self, node: Ident) -> Callable[[list[Any]], Any]:
+        """A name that stands alone."""
         return self.root(node)
 
     def root(self, node: Ident) -> Callable[[list[Any]], Any]:
+        """A name, without what observing it adds."""
         name = node.name
         if not name.startswith("."):
             for scope in reversed(self.scopes):
@@ -108,19 +111,23 @@ class Builder:
         return root, steps, node
 
     def step(self, key: Node, *, optional: bool) -> tuple[Callable[[list[Any]], Any] | None, Any, bool]:
+        """One step of a chain: key closure or None, constant key, optional."""
         if key in self.constants:
             return None, self.constants.get(key), optional
         return self.key(key), None, optional
 
     def key(self, node: Node) -> Callable[[list[Any]], Any]:
+        """The closure of a key that is no constant."""
         return self.build(node)
 
     def branch(self, node: Node) -> Callable[[list[Any]], Any]:
+        """The closure of a branch of `?:`."""
         return self.build(node)
 
     def reader(
-        self, node: Node, root: Callable[[list[Any]], Any], steps: list[Any], *, test: bool
+        self, _: Node, root: Callable[[list[Any]], Any], steps: list[Any], *, test: bool
     ) -> Callable[[list[Any]], Any]:
+        """The closure of a chain; the node is its root."""
         if test:
             return _tested(root, steps)
         if len(steps) == 1 and steps[0][0] is None and not steps[0][2]:
@@ -130,6 +137,7 @@ class Builder:
     # --- calls
 
     def call(self, node: Call) -> Callable[[list[Any]], Any]:
+        """An operator, function or method."""
         function = node.function
         if function in INDEXING:
             return self.chain(node)
@@ -151,22 +159,27 @@ class Builder:
         return self.variadic(implementation, operands)
 
     def unary(self, call: Callable[..., Any], operand: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+        """A call with one operand."""
         return lambda slots: call(operand(slots))
 
     def binary(
         self, call: Callable[..., Any], left: Callable[[list[Any]], Any], right: Callable[[list[Any]], Any]
     ) -> Callable[[list[Any]], Any]:
+        """A call with two operands; both are evaluated, whatever the first one does."""
         return _binary(call, left, right)
 
     def variadic(
         self, call: Callable[..., Any], operands: list[Callable[[list[Any]], Any]]
     ) -> Callable[[list[Any]], Any]:
+        """A call that stops at the first operand that fails."""
         return lambda slots: call(*[each(slots) for each in operands])
 
-    def not_false_of(self, call: Any, operand: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    def not_false_of(self, operand: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+        """The condition of `all` and `exists`."""
         return _not_false(operand)
 
     def logic(self, node: Call) -> Callable[[list[Any]], Any]:
+        """`&&` and `||`, whole chains at once."""
         terms: list[Node] = []
         pending: list[Node] = [node]
         while pending:
@@ -178,36 +191,43 @@ class Builder:
         return _logic([self.build(each) for each in terms], absorbing=node.function == "_||_")
 
     def conditional(self, node: Call) -> Callable[[list[Any]], Any]:
+        """`condition ? first : second`."""
         condition = self.build(node.arguments[0])
         first, second = (self.branch(each) for each in node.arguments[1:])
         return _conditional(condition, first, second)
 
     def equality(self, node: Call) -> Callable[[list[Any]], Any]:
+        """`==` and `!=`."""
         left, right = (self.build(each) for each in node.arguments)
         implementation = equal if node.function == "_==_" else not_equal
         return self.binary(self.priced(node, implementation), left, right)
 
     def not_false(self, node: Call) -> Callable[[list[Any]], Any]:
-        return self.not_false_of(None, self.build(node.arguments[0]))
+        """Whether a value is anything but false."""
+        return self.not_false_of(self.build(node.arguments[0]))
 
     def or_optional(self, node: Call) -> Callable[[list[Any]], Any]:
+        """`or` and `orValue`, whose argument is evaluated only if needed."""
         assert node.target is not None
         left, right = self.build(node.target), self.build(node.arguments[0])
         return _or_optional(left, right, value=node.function == "orValue")
 
     # --- literals
 
-    def list(self, node: ListNode) -> Callable[[list[Any]], Any]:
+    def list_literal(self, node: ListNode) -> Callable[[list[Any]], Any]:
+        """A list literal."""
         elements = [self.build(each) for each in node.elements]
         if not node.optionals:
             return lambda slots: [each(slots) for each in elements]
         return _optional_list(elements, node.optionals)
 
-    def map(self, node: MapNode) -> Callable[[list[Any]], Any]:
+    def map_literal(self, node: MapNode) -> Callable[[list[Any]], Any]:
+        """A map literal."""
         entries = [(self.build(each.key), self.build(each.value), each.optional) for each in node.entries]
         return _map(entries)
 
     def struct(self, node: StructNode) -> Callable[[list[Any]], Any]:
+        """A message literal."""
         name = node.name.removeprefix(".")
         entries = [(_field(each), self.build(each.value), each.optional) for each in node.entries]
         return lambda slots: make(name, [(field, value(slots), optional) for field, value, optional in entries])
@@ -223,6 +243,7 @@ class Builder:
         return self.build(node)
 
     def comprehension(self, node: Comprehension) -> Callable[[list[Any]], Any]:
+        """What a macro expanded to."""
         if node.kind == "bind":
             initial = self.build(node.initial)
             slot = self.slot()
@@ -242,7 +263,7 @@ class Builder:
         self.scopes.pop()
         result = self.build(node.result)
         self.scopes.pop()
-        return _fold(elements, initial, condition, step, result, (accumulator, first, second))
+        return _fold(_Fold(elements, initial, condition, step, result), (accumulator, first, second))
 
 
 # --- closures
@@ -394,7 +415,7 @@ def _logic(terms: list[Callable[[list[Any]], Any]], *, absorbing: bool) -> Calla
                 failure = failure or error
                 continue
             if value is absorbing:
-                return absorbing
+                return bool(absorbing)
             if value.__class__ is not bool:
                 failure = failure or no_overload()
         if failure is not None:
@@ -494,14 +515,18 @@ def _bind(
     return run
 
 
-def _fold(
-    elements: Callable[[list[Any]], Any],
-    initial: Callable[[list[Any]], Any],
-    condition: Callable[[list[Any]], Any],
-    step: Callable[[list[Any]], Any],
-    result: Callable[[list[Any]], Any],
-    places: tuple[int, int, int],
-) -> Callable[[list[Any]], Any]:
+class _Fold(NamedTuple):
+    """The closures of a comprehension."""
+
+    elements: Callable[[list[Any]], Any]
+    initial: Callable[[list[Any]], Any]
+    condition: Callable[[list[Any]], Any]
+    step: Callable[[list[Any]], Any]
+    result: Callable[[list[Any]], Any]
+
+
+def _fold(fold: _Fold, places: tuple[int, int, int]) -> Callable[[list[Any]], Any]:
+    elements, initial, condition, step, result = fold
     accumulator, first, second = places
 
     def run(slots: list[Any]) -> Any:
@@ -541,8 +566,8 @@ _BUILD: Final[dict[type, str]] = {
     Ident: "ident",
     Select: "chain",
     Call: "call",
-    ListNode: "list",
-    MapNode: "map",
+    ListNode: "list_literal",
+    MapNode: "map_literal",
     StructNode: "struct",
     Comprehension: "comprehension",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from drakit.cel.errors import CompileError, EvaluationError
@@ -147,7 +148,7 @@ def membership(node: Call, constants: Constants) -> frozenset[Any] | None:
         members.add(tag(value))
         kind = value.__class__
         if kind is float:
-            if value == value and abs(value) < 2.0**64 and value == int(value):
+            if not math.isnan(value) and abs(value) < 2.0**64 and value == int(value):
                 members.update({(int, int(value)), (Uint, int(value))})
         elif kind is int or kind is Uint:
             members.update({(float, float(value)), (int, int(value)), (Uint, int(value))})

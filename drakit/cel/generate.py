@@ -41,7 +41,8 @@ _ATTRIBUTES: Final = frozenset({*_FIELDS.values(), "as_map", "nano", "value", "g
 _NAMES: Final = re.compile(r"[KVTA][0-9]+|d", re.ASCII)
 _ALLOWED: Final = frozenset(
     {
-        ast.Expression, ast.Lambda, ast.arguments, ast.arg, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.IfExp,
+        ast.Expression, ast.Lambda, ast.arguments, ast.arg, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not,
+        ast.IfExp,
         ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.Is, ast.IsNot, ast.Call, ast.Name,
         ast.Attribute, ast.Subscript, ast.Constant, ast.List, ast.Tuple, ast.NamedExpr,
         ast.GeneratorExp, ast.ListComp, ast.comprehension,
@@ -55,11 +56,11 @@ _CLASSES: Final = {"string": str, "bool": bool, "int": int, "uint": Uint, "doubl
 _CONSTANTS: Final = (bool, int, type(None))
 _SCALARS: Final = frozenset({str, int, type(None), ast.Load, ast.Store})
 _LOAD: Final = ast.Load()
-_PLACE: Final = {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 0}
+_PLACE: Final[dict[str, Any]] = {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 0}
 _QUANTITY_ORDER: Final = {"isGreaterThan": ast.Gt, "isLessThan": ast.Lt}
 
 
-class _Unsupported(Exception):
+class _UnsupportedError(Exception):
     """The closures evaluate this expression."""
 
 
@@ -72,7 +73,7 @@ def generate(
         tree = generator.program(root)
         assert_allowed(tree)
         code = compile(tree, "<cel>", "eval")
-    except (_Unsupported, RecursionError, MemoryError, SyntaxError, ValueError):
+    except (_UnsupportedError, RecursionError, MemoryError, SyntaxError, ValueError):
         return None
     return eval(code, generator.names)  # type: ignore[no-any-return]  # noqa: S307 - of white-listed nodes only
 
@@ -161,7 +162,7 @@ class _Generator:
         if isinstance(value, ast.Name):
             return value, value
         if not self.walrus:
-            raise _NoWalrus
+            raise _NoWalrusError
         name = self.fresh("T")
         return ast.NamedExpr(ast.Name(name, ast.Store(), **_PLACE), value, **_PLACE), self.load(name)
 
@@ -194,7 +195,7 @@ class _Generator:
         self.depth += 1
         self.nodes += 1
         if self.depth > _MAX_DEPTH or self.nodes > _MAX_NODES:
-            raise _Unsupported
+            raise _UnsupportedError
         if node in self.constants:
             result = self.constant(self.constants.get(node))
         else:
@@ -345,7 +346,7 @@ class _Generator:
         """Optionals that a chain meets on its way are not unwrapped upstream: leave those to the closures."""
         plain = isinstance(operand, Select) or (isinstance(operand, Call) and operand.function == "_[_]")
         if plain and operand.type.kind == "opaque" and not self.soft(operand):
-            raise _Unsupported
+            raise _UnsupportedError
 
     def soft(self, node: Node) -> bool:
         """Whether an optional selection is further down the chain."""
@@ -533,16 +534,16 @@ class _Generator:
         return self.apply(self.implementation(node), self.expression(node.target))
 
     def not_false(self, _: Call) -> ast.expr:
-        raise _Unsupported
+        raise _UnsupportedError
 
     # --- literals
 
-    def list(self, node: ListNode) -> ast.expr:
+    def list_literal(self, node: ListNode) -> ast.expr:
         elements = [self.expression(each) for each in node.elements]
         value = ast.List(elements, _LOAD, **_PLACE)
         return self.apply(runtime.optional_list, value, self.name_of(node.optionals)) if node.optionals else value
 
-    def map(self, node: MapNode) -> ast.expr:
+    def map_literal(self, node: MapNode) -> ast.expr:
         entries: list[ast.expr] = [
             ast.Tuple(
                 [self.expression(each.key), self.expression(each.value), ast.Constant(each.optional, **_PLACE)],
@@ -578,10 +579,10 @@ class _Generator:
         elements = self.expression(node.range)
         self.walrus = before
         names = [node.variable, node.variable2] if node.variable2 else [node.variable]
-        scope = {name: self.fresh("V") for name in names}
+        scope: dict[str, str | Node] = {name: self.fresh("V") for name in names}
         if node.accumulator in scope:
-            raise _Unsupported
-        targets: list[ast.expr] = [ast.Name(scope[name], ast.Store(), **_PLACE) for name in names]
+            raise _UnsupportedError
+        targets: list[ast.expr] = [ast.Name(str(scope[name]), ast.Store(), **_PLACE) for name in names]
         target = targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store(), **_PLACE)
         walk = runtime.iterate_pairs if node.variable2 else runtime.iterate
         source = self.apply(walk, elements)
@@ -650,7 +651,7 @@ class _Generator:
         return reads == 0 or (reads == 1 and not inside) or self.domain(node.initial) is not None
 
 
-class _NoWalrus(_Unsupported):
+class _NoWalrusError(_UnsupportedError):
     """An assignment expression may not stand here."""
 
 
@@ -658,8 +659,8 @@ _METHODS: Final[dict[type, str]] = {
     Ident: "ident",
     Select: "select",
     Call: "call",
-    ListNode: "list",
-    MapNode: "map",
+    ListNode: "list_literal",
+    MapNode: "map_literal",
     StructNode: "struct",
     Comprehension: "comprehension",
 }

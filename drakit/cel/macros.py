@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from drakit.cel.syntax import Call, Comprehension, Entry, Ident, ListNode, Literal, Macro, MapNode, Node, Select
 from drakit.cel.syntax import StructNode as _Struct
@@ -61,23 +61,34 @@ def _pair(arguments: list[Node]) -> tuple[str, str]:
     return first, second
 
 
+class _Loop(NamedTuple):
+    """What the macros that loop have in common."""
+
+    offset: int
+    kind: str
+    target: Node | None
+    names: tuple[str, str]
+    where: Node | None = None
+
+
 def _quantifier(kind: str) -> Expander:
     def expand(offset: int, target: Node | None, arguments: list[Node]) -> Node:
         name = _iteration_variable(arguments[0], "argument must be a simple name")
-        return _quantify(offset, kind, target, name, "", arguments[1])
+        return _quantify(_Loop(offset, kind, target, (name, "")), arguments[1])
 
     return expand
 
 
 def _quantifier_of_two(kind: str) -> Expander:
     def expand(offset: int, target: Node | None, arguments: list[Node]) -> Node:
-        first, second = _pair(arguments)
-        return _quantify(offset, kind, target, first, second, arguments[2])
+        return _quantify(_Loop(offset, kind, target, _pair(arguments)), arguments[2])
 
     return expand
 
 
-def _quantify(offset: int, kind: str, target: Node | None, first: str, second: str, predicate: Node) -> Node:
+def _quantify(loop: _Loop, predicate: Node) -> Node:
+    offset, kind, target, names, _ = loop
+
     def accumulated() -> Node:
         return Ident(offset, ACCUMULATOR)
 
@@ -99,55 +110,73 @@ def _quantify(offset: int, kind: str, target: Node | None, first: str, second: s
         step = Call(offset, "_?_:_", None, [predicate, counted, accumulated()])
         result = Call(offset, "_==_", None, [accumulated(), Literal(offset, 1)])
     assert target is not None
-    return Comprehension(offset, kind, target, first, second, ACCUMULATOR, initial, condition, step, result)
+    return Comprehension(
+        offset,
+        kind,
+        target,
+        variable=names[0],
+        variable2=names[1],
+        accumulator=ACCUMULATOR,
+        initial=initial,
+        condition=condition,
+        step=step,
+        result=result,
+    )
 
 
-def _collect(
-    offset: int, kind: str, target: Node | None, names: tuple[str, str], item: Node, where: Node | None
-) -> Node:
+def _collect(loop: _Loop, item: Node) -> Node:
     """`map`, `filter`, `transformList`: append items to a list."""
-    step: Node = Call(offset, "_+_", None, [Ident(offset, ACCUMULATOR), ListNode(offset, [item])])
-    return _filtered(offset, kind, target, names, ListNode(offset, []), step, where)
+    step = Call(loop.offset, "_+_", None, [Ident(loop.offset, ACCUMULATOR), ListNode(loop.offset, [item])])
+    return _filtered(loop, ListNode(loop.offset, []), step)
 
 
-def _filtered(
-    offset: int, kind: str, target: Node | None, names: tuple[str, str], initial: Node, step: Node, where: Node | None
-) -> Node:
+def _filtered(loop: _Loop, initial: Node, step: Node) -> Node:
+    offset, kind, target, names, where = loop
     if where is not None:
         step = Call(offset, "_?_:_", None, [where, step, Ident(offset, ACCUMULATOR)])
     assert target is not None
-    result = Ident(offset, ACCUMULATOR)
-    return Comprehension(offset, kind, target, *names, ACCUMULATOR, initial, Literal(offset, True), step, result)
+    return Comprehension(
+        offset,
+        kind,
+        target,
+        variable=names[0],
+        variable2=names[1],
+        accumulator=ACCUMULATOR,
+        initial=initial,
+        condition=Literal(offset, True),
+        step=step,
+        result=Ident(offset, ACCUMULATOR),
+    )
 
 
 def _map(offset: int, target: Node | None, arguments: list[Node]) -> Node:
     name = _iteration_variable(arguments[0], "argument is not an identifier")
     where = arguments[1] if len(arguments) == 3 else None
-    return _collect(offset, "map", target, (name, ""), arguments[-1], where)
+    return _collect(_Loop(offset, "map", target, (name, ""), where), arguments[-1])
 
 
 def _filter(offset: int, target: Node | None, arguments: list[Node]) -> Node:
     name = _iteration_variable(arguments[0], "argument is not an identifier")
-    return _collect(offset, "filter", target, (name, ""), arguments[0], arguments[1])
+    return _collect(_Loop(offset, "filter", target, (name, ""), arguments[1]), arguments[0])
 
 
 def _transform_list(offset: int, target: Node | None, arguments: list[Node]) -> Node:
     where = arguments[2] if len(arguments) == 4 else None
-    return _collect(offset, "map", target, _pair(arguments), arguments[-1], where)
+    return _collect(_Loop(offset, "map", target, _pair(arguments), where), arguments[-1])
 
 
 def _transform_map(offset: int, target: Node | None, arguments: list[Node]) -> Node:
     names = _pair(arguments)
     where = arguments[2] if len(arguments) == 4 else None
     step = Call(offset, "cel.@mapInsert", None, [Ident(offset, ACCUMULATOR), Ident(offset, names[0]), arguments[-1]])
-    return _filtered(offset, "transformMap", target, names, MapNode(offset, []), step, where)
+    return _filtered(_Loop(offset, "transformMap", target, names, where), MapNode(offset, []), step)
 
 
 def _transform_map_entry(offset: int, target: Node | None, arguments: list[Node]) -> Node:
     names = _pair(arguments)
     where = arguments[2] if len(arguments) == 4 else None
     step = Call(offset, "cel.@mapInsert", None, [Ident(offset, ACCUMULATOR), arguments[-1]])
-    return _filtered(offset, "transformMapEntry", target, names, MapNode(offset, []), step, where)
+    return _filtered(_Loop(offset, "transformMapEntry", target, names, where), MapNode(offset, []), step)
 
 
 def _binding(offset: int, name: str, initial: Node, result: Node) -> Comprehension:
@@ -155,13 +184,13 @@ def _binding(offset: int, name: str, initial: Node, result: Node) -> Comprehensi
         offset,
         "bind",
         ListNode(offset, []),
-        UNUSED,
-        "",
-        name,
-        initial,
-        Literal(offset, False),
-        Ident(offset, name),
-        result,
+        variable=UNUSED,
+        variable2="",
+        accumulator=name,
+        initial=initial,
+        condition=Literal(offset, False),
+        step=Ident(offset, name),
+        result=result,
     )
 
 
@@ -267,13 +296,13 @@ def _copy(node: Node, offset: int) -> Node:
                 node.offset,
                 node.kind,
                 copy(node.range, offset),
-                node.variable,
-                node.variable2,
-                node.accumulator,
-                copy(node.initial, offset),
-                copy(node.condition, offset),
-                copy(node.step, offset),
-                copy(node.result, offset),
+                variable=node.variable,
+                variable2=node.variable2,
+                accumulator=node.accumulator,
+                initial=copy(node.initial, offset),
+                condition=copy(node.condition, offset),
+                step=copy(node.step, offset),
+                result=copy(node.result, offset),
             )
 
 

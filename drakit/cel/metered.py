@@ -41,6 +41,7 @@ class Metered(Builder):
         self.meter = self.slot()
 
     def observed(self, node: Node, closure: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+        """Charge for making lists, maps and messages."""
         if isinstance(node, ListNode):
             return self.charging(closure, 10)
         if isinstance(node, MapNode):
@@ -60,6 +61,7 @@ class Metered(Builder):
         return run
 
     def priced(self, node: Call, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Keep the price with the implementation."""
         return _Priced(call, pricing(node.function, node.overloads, list_costs=self.list_costs))  # type: ignore[return-value]
 
     def applied(self, call: Callable[..., Any]) -> Callable[[list[Any], list[Any]], Any]:
@@ -84,23 +86,28 @@ class Metered(Builder):
         return run
 
     def unary(self, call: Any, operand: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+        """A call with one operand, priced also when it fails."""
         run = self.applied(call)
         return lambda slots: run(slots, [_attempt(operand, slots)])
 
     def binary(
         self, call: Any, left: Callable[[list[Any]], Any], right: Callable[[list[Any]], Any]
     ) -> Callable[[list[Any]], Any]:
+        """A call with two operands, priced also when they fail."""
         run = self.applied(call)
         return lambda slots: run(slots, [_attempt(left, slots), _attempt(right, slots)])
 
     def variadic(self, call: Any, operands: list[Callable[[list[Any]], Any]]) -> Callable[[list[Any]], Any]:
+        """A call that stops at the first operand that fails."""
         run = self.applied(call)
         return lambda slots: run(slots, [each(slots) for each in operands])
 
-    def not_false_of(self, call: Any, operand: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
-        return self.charging(super().not_false_of(None, operand), 1)
+    def not_false_of(self, operand: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+        """The condition of `all` and `exists`: one unit."""
+        return self.charging(super().not_false_of(operand), 1)
 
     def ident(self, node: Ident) -> Callable[[list[Any]], Any]:
+        """A name that stands alone: one unit."""
         return self.charging(self.root(node), 1)
 
     def key(self, node: Node) -> Callable[[list[Any]], Any]:
@@ -108,9 +115,11 @@ class Metered(Builder):
         return self.bare(node)
 
     def branch(self, node: Node) -> Callable[[list[Any]], Any]:
+        """A branch that is a name or selection costs only its own qualifiers."""
         return self.bare(node)
 
     def bare(self, node: Node) -> Callable[[list[Any]], Any]:
+        """A name or selection without the unit for itself."""
         if node in self.constants:
             return self.build(node)
         if isinstance(node, Ident):
@@ -123,12 +132,14 @@ class Metered(Builder):
     def reader(
         self, node: Node, root: Callable[[list[Any]], Any], steps: list[Any], *, test: bool
     ) -> Callable[[list[Any]], Any]:
+        """A chain: one unit for itself unless it is a test, one for every step."""
         conditional = isinstance(node, Call) and node.function == "_?_:_"
         return self.walker(root, steps, test=test, base=0 if test or conditional else 1)
 
     def walker(
         self, root: Callable[[list[Any]], Any], steps: list[Any], *, test: bool, base: int
     ) -> Callable[[list[Any]], Any]:
+        """The closure of a chain; `base` is what it costs by itself."""
         meter, last = self.meter, len(steps) - 1
 
         def run(slots: list[Any]) -> Any:

@@ -97,7 +97,7 @@ _STARTS: Final = frozenset(
 )
 
 
-class _SyntaxStop(Exception):
+class _SyntaxStopError(Exception):
     """A syntax error was recorded: parsing ends."""
 
 
@@ -114,7 +114,7 @@ def parse(text: str, macros: Macros) -> Node:
     parser = _Parser(tokenize(text, issues), text, macros, issues)
     try:
         node = parser.start()
-    except (_SyntaxStop, RecursionError) as error:
+    except (_SyntaxStopError, RecursionError) as error:
         if isinstance(error, RecursionError):
             issues.append(Issue(-1, f"expression recursion limit exceeded: {MAX_DEPTH}"))
         raise render(text, issues) from None
@@ -155,13 +155,13 @@ class _Parser:
         return self.tokens[index].kind if index < len(self.tokens) else EOF
 
     def expect(self, kind: str, *alternatives: str) -> Token:
-        if self.token.kind == kind:
-            return self.advance()
-        self.unexpected([kind, *alternatives], insertable=not alternatives)
+        if self.token.kind != kind:
+            self.unexpected([kind, *alternatives], insertable=not alternatives)
+        return self.advance()
 
     def stop(self, offset: int, message: str) -> NoReturn:
         self.issues.append(Issue(offset, message))
-        raise _SyntaxStop
+        raise _SyntaxStopError
 
     def unexpected(self, expected: list[str] | frozenset[str], *, insertable: bool = False) -> NoReturn:
         """Report the token as the parser generator's default strategy does: extraneous, missing or mismatched."""

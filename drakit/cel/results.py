@@ -47,7 +47,7 @@ def check_type(type: Type, result: str, attribute_type: Type | None, *, lists: b
         if wanted is not None and type != wanted:
             raise CompileError(f"must evaluate to {wanted}")
     elif result == "bool":
-        if type != BOOL and type != attribute_type:
+        if type not in (BOOL, attribute_type):
             raise CompileError(f"must evaluate to {BOOL} or the unknown type, not {type}")
     elif result == "value" and not _is_value(type, attribute_type, lists=lists):
         kinds = "a string, int, bool or semver" + (", or a list of them" if lists else "")

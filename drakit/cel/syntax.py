@@ -163,6 +163,7 @@ class Comprehension(_Base):
         offset: int,
         kind: str,
         range: Node,
+        *,
         variable: str,
         variable2: str,
         accumulator: str,

@@ -19,6 +19,9 @@ class Type:
 
     __slots__ = ("free", "hash", "kind", "name", "parameters", "text")
 
+    text: str
+    free: bool
+
     def __init__(self, kind: str, name: str, parameters: tuple[Type, ...] = (), text: str = "") -> None:
         self.kind = kind
         self.name = name
@@ -116,7 +119,7 @@ _NESTED: Final = frozenset({"opaque", "list", "map"})
 
 def is_dyn(type: Type) -> bool:
     """Whether anything may stand there at run time."""
-    return type.kind == "dyn" or type.kind == "any"
+    return type.kind in ("dyn", "any")
 
 
 class Substitution:

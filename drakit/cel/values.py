@@ -6,6 +6,7 @@ null, bool, int, double, string, bytes are None, bool, int, float, str, bytes; u
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from drakit.cel.errors import EvaluationError, PanicError
@@ -17,11 +18,40 @@ if TYPE_CHECKING:
     from drakit.api import Semver as ExactSemver
 
 __all__ = [
-    "MAX_INT", "MAX_UINT", "MIN_INT", "MISSING", "NONE", "Collected", "CollectedMap", "Concatenation", "Domains", "Duration", "Map", "Optional",
-    "Quantity", "Semver", "Timestamp", "Uint", "Value",
-    "adapt", "compare", "contains", "equal", "find", "go_name", "is_list", "iterate", "iterate_pairs", "no_overload", "plain", "show", "size",
-    "tag", "type_name", "untag",
-]  # fmt: skip
+    "MAX_INT",
+    "MAX_UINT",
+    "MIN_INT",
+    "MISSING",
+    "NONE",
+    "Collected",
+    "CollectedMap",
+    "Concatenation",
+    "Domains",
+    "Duration",
+    "Map",
+    "Optional",
+    "Quantity",
+    "Semver",
+    "Timestamp",
+    "Uint",
+    "Value",
+    "adapt",
+    "compare",
+    "contains",
+    "equal",
+    "find",
+    "go_name",
+    "is_list",
+    "iterate",
+    "iterate_pairs",
+    "no_overload",
+    "plain",
+    "show",
+    "size",
+    "tag",
+    "type_name",
+    "untag",
+]
 
 Value: TypeAlias = Any
 
@@ -352,7 +382,7 @@ def _find_tagged(mapping: dict[Any, Value], key: Value) -> Value:
     if found is not MISSING:
         return found
     kind = key.__class__
-    if kind is float and key == key and abs(key) < 2.0**65 and key == int(key):
+    if kind is float and not math.isnan(key) and abs(key) < 2.0**65 and key == int(key):
         found = mapping.get((int, int(key)), MISSING)
         return mapping.get((Uint, int(key)), MISSING) if found is MISSING else found
     if kind is int:
@@ -396,7 +426,7 @@ def equal_by(left: Value, right: Value) -> bool:
     """Equality as the left value defines it."""
     compare_with = _EQUALITY.get(left.__class__)
     if compare_with is not None:
-        return compare_with(left, right)
+        return bool(compare_with(left, right))
     return left.__class__ is right.__class__ and bool(left == right)
 
 
@@ -408,12 +438,12 @@ def _equal_int(left: Value, right: Value) -> bool:
     kind = right.__class__
     if kind is int or kind is Uint:
         return bool(left == right)
-    return kind is float and right == right and _order_mixed(right, left) == 0
+    return kind is float and not math.isnan(right) and _order_mixed(right, left) == 0
 
 
 def _equal_double(left: Value, right: Value) -> bool:
     kind = right.__class__
-    if left != left:
+    if math.isnan(left):
         return False
     if kind is float:
         return bool(left == right)
@@ -512,7 +542,7 @@ EQUALITY: Final = _EQUALITY
 
 
 def _order(left: Value, right: Value) -> int:
-    return (left > right) - (left < right)
+    return int(left > right) - int(left < right)
 
 
 def _order_mixed(double: float, whole: int) -> int:
@@ -534,12 +564,12 @@ def compare(left: Value, right: Value, operator: str) -> int:
     kind, other = left.__class__, right.__class__
     if kind not in _ORDERED:
         raise no_overload(operator)
-    if kind is float and left != left:
+    if kind is float and math.isnan(left):
         raise EvaluationError("NaN values cannot be ordered")
     if kind in _NUMBERS:
         if other not in _NUMBERS:
             raise no_overload()
-        if other is float and right != right:
+        if other is float and math.isnan(right):
             raise EvaluationError("NaN values cannot be ordered")
         if kind is float and other is not float:
             return _order_mixed(left, right)

@@ -61,9 +61,7 @@ def fails_somewhere(program: cel.Program, view: cel.DeviceView) -> bool:
     return builder.failed
 
 
-def test_every_answer(
-    cases: list[dict[str, Any]], environment_of: Callable[[dict[str, Any]], cel.Environment]
-) -> None:
+def test_every_answer(cases: list[dict[str, Any]], environment_of: Callable[[dict[str, Any]], cel.Environment]) -> None:
     wrong = []
     for case in cases:
         expected = case["expected"]
@@ -134,7 +132,9 @@ def test_replay_as_a_module(tmp_path: pathlib.Path) -> None:
         "evalError": None,
         "costEstimate": 3,
     }
-    assert answers[1]["compileError"].startswith("compilation failed: ERROR: <input>:1:1: undeclared reference to 'nope'")
+    assert answers[1]["compileError"].startswith(
+        "compilation failed: ERROR: <input>:1:1: undeclared reference to 'nope'"
+    )
     assert answers[2]["evalError"] == "no such key: x"
     usage = subprocess.run([sys.executable, "-m", "drakit.cel"], capture_output=True, check=False)
     assert usage.returncode == 2

@@ -10,10 +10,11 @@ from drakit.cel.cost.rules import Estimate
 from drakit.cel.cost.sizes import EMPTY, Path, device_size
 from drakit.cel.macros import ACCUMULATOR
 from drakit.cel.syntax import Call, Comprehension, Ident, ListNode, Literal, MapNode, Node, Select, StructNode
-from drakit.cel.types import Type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from drakit.cel.types import Type
 
 __all__ = ["estimate"]
 
@@ -166,7 +167,7 @@ class _Estimator:
         self.paths[node] = self.path(operand).append(node.field)
         return total
 
-    def list(self, node: ListNode) -> Range:
+    def list_literal(self, node: ListNode) -> Range:
         total, item = FREE, (TOP if node.elements else 0, 0)
         for element in node.elements:
             total = ranges.add(total, self.cost(element))
@@ -174,7 +175,7 @@ class _Estimator:
         self.entries[node] = _Entries("list", ONE, item)
         return ranges.add(total, LIST_COST)
 
-    def map(self, node: MapNode) -> Range:
+    def map_literal(self, node: MapNode) -> Range:
         least = TOP if node.entries else 0
         total, key, value = FREE, (least, 0), (least, 0)
         for entry in node.entries:
@@ -275,7 +276,7 @@ class _Estimator:
             highest = ranges.union(highest, estimated.cost)
             if estimated.size is not None:
                 size = estimated.size if size is None else ranges.union(size, estimated.size)
-            if overload == "index_list" or overload == "index_map":
+            if overload in ("index_list", "index_map"):
                 inside = self.inside(arguments[0].node)  # type: ignore[arg-type]
                 size = None if inside is None else inside.value
                 part = "@items" if overload == "index_list" else "@values"
@@ -400,8 +401,8 @@ _COST: Final[dict[type, Callable[[Any, Any], Range]]] = {
     Ident: _Estimator.ident,
     Select: _Estimator.select,
     Call: _Estimator.call,
-    ListNode: _Estimator.list,
-    MapNode: _Estimator.map,
+    ListNode: _Estimator.list_literal,
+    MapNode: _Estimator.map_literal,
     StructNode: _Estimator.struct,
     Comprehension: _Estimator.comprehension,
 }

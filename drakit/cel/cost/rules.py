@@ -1,4 +1,4 @@
-"""Costs of calls by function and overload: Kubernetes' rules first, then those of the extension libraries and of CEL."""
+"""Costs of calls by function and overload: Kubernetes' own rules and those of the extension libraries."""
 
 from __future__ import annotations
 
@@ -210,18 +210,18 @@ _CONSTANT_EQUALITY: Final = frozenset(
 def _equal(_: str, __: str, ___: Argument | None, arguments: list[Argument]) -> Estimate | None:
     if len(arguments) != 2:
         return None
-    type, other = arguments[0].type, arguments[1].type
-    if type.name != other.name:
+    found, other = arguments[0].type, arguments[1].type
+    if found.name != other.name:
         return None
-    if type.kind == "opaque" and type in (IP, CIDR):
+    if found.kind == "opaque" and found in (IP, CIDR):
         return Estimate(ONE)
-    if type.kind != "struct":
+    if found.kind != "struct":
         return None
-    if type in _CONSTANT_EQUALITY or type.name in _CONSTANT_EQUALITY:
+    if found in _CONSTANT_EQUALITY or found.name in _CONSTANT_EQUALITY:
         return Estimate(ONE)
-    if type == FORMAT:
+    if found == FORMAT:
         return Estimate(_traversal((1, _MAX_FORMAT)))
-    if type == URL:
+    if found == URL:
         size = arguments[1].computed or ONE
         return Estimate(_traversal((1, size[1])))
     return None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from drakit.cel.types import Type
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from drakit.cel.types import Type
 
 __all__ = ["Function", "Overload", "functions", "member", "overload"]
 

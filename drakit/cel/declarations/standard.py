@@ -99,8 +99,8 @@ def _arithmetic() -> list[Overload]:
 
 def _sizes() -> list[Overload]:
     found = []
-    for kind, type in (("bytes", BYTES), ("list", _LIST), ("map", _MAP), ("string", STRING)):
-        found += [overload("size", f"size_{kind}", type, INT), member("size", f"{kind}_size", type, INT)]
+    for kind, sized in (("bytes", BYTES), ("list", _LIST), ("map", _MAP), ("string", STRING)):
+        found += [overload("size", f"size_{kind}", sized, INT), member("size", f"{kind}_size", sized, INT)]
     return found
 
 

@@ -101,8 +101,8 @@ def _guarded(overload: Overload) -> Implementation:
         return call_one
 
     def call(*values: Any) -> Any:
-        for type, value in zip(types, values, strict=True):
-            if not fits(type, value):
+        for expected, value in zip(types, values, strict=True):
+            if not fits(expected, value):
                 raise _refuse(name, values)
         return implementation(*values)
 

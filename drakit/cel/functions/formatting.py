@@ -17,10 +17,12 @@ __all__ = ["FORMATS", "OVERLOADS", "ClauseError", "clauses"]
 
 DEFAULT_PRECISION: Final = 6
 _SUPERSCRIPT: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_TIMES: Final = "\u00d7"
 _SPECIAL: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _MAX_PRECISION: Final = 5000
 _KINDS: Final = {
-    "s": "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps",
+    "s": "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, "
+    "and timestamps",
     "d": "decimal clause can only be used on integers",
     "f": "fixed-point clause can only be used on doubles",
     "e": "scientific clause can only be used on doubles",
@@ -80,7 +82,8 @@ def _clause(text: str, position: int) -> tuple[str, int | None, int]:
             end += 1
         if end >= len(text):
             raise ClauseError(
-                "could not parse formatting clause: error while parsing precision: could not find end of precision specifier"
+                "could not parse formatting clause: error while parsing precision: could not find end of precision "
+                "specifier"
             )
         digits = text[position + 1 : end]
         if not digits:
@@ -205,7 +208,7 @@ def _double(value: Any, letter: str) -> float:
 
 
 def _plain(value: float, precision: int) -> str:
-    if value != value:
+    if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
@@ -214,7 +217,7 @@ def _plain(value: float, precision: int) -> str:
 
 def _localized(value: float) -> str | None:
     """Values without digits, as the locale prints them."""
-    if value != value:
+    if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
@@ -233,7 +236,7 @@ def _scientific(value: Any, letter: str, precision: int) -> str:
         return special
     mantissa, _, power = f"{number:.{precision}e}".partition("e")
     exponent = f"{'-' if power[0] == '-' else ''}{abs(int(power)):02d}".translate(_SUPERSCRIPT)
-    return f"{mantissa}×10{exponent}"
+    return f"{mantissa}{_TIMES}10{exponent}"
 
 
 def _based(letters: str) -> Callable[[Any, str, int], str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, Final
 
@@ -110,7 +111,7 @@ def _whole_to_string(value: int) -> str:
 
 def general(value: float) -> str:
     """A double as Go's `%g` prints it: shortest digits, an exponent from 10**6 on and below 10**-4."""
-    if value != value:
+    if math.isnan(value):
         return "NaN"
     if value in (float("inf"), float("-inf")):
         return "+Inf" if value > 0 else "-Inf"
@@ -125,7 +126,7 @@ def general(value: float) -> str:
 
 def fixed(value: float) -> str:
     """A double as Go's `FormatFloat(value, 'f', -1, 64)` prints it: shortest digits, never an exponent."""
-    if value != value:
+    if math.isnan(value):
         return "NaN"
     if value in (float("inf"), float("-inf")):
         return "+Inf" if value > 0 else "-Inf"

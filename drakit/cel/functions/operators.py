@@ -1,4 +1,4 @@
-"""Operators and other functions that serve every type: arithmetic with overflow checks, order, membership, size, type."""
+"""Operators and functions that serve every type: arithmetic with overflow checks, order, membership, size, type."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def divide(left: Any, right: Any) -> Any:
 def _divide_doubles(left: float, right: float) -> float:
     if right != 0:
         return left / right
-    if left == 0 or left != left:
+    if left == 0 or math.isnan(left):
         return math.nan
     return math.copysign(math.inf, left) * math.copysign(1.0, right)
 

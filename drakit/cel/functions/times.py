@@ -1,4 +1,4 @@
-"""Timestamps and durations: arithmetic, parsing and printing as Go's time package does it, accessors with time zones."""
+"""Timestamps and durations: arithmetic, parsing and printing as Go does it, accessors with time zones."""
 
 from __future__ import annotations
 

@@ -91,13 +91,13 @@ class Url(Opaque):
         if self.opaque:
             parts.append(self.opaque)
         else:
-            if self.scheme or self.host or self.user is not None:
-                if not (self.omit_host and not self.host and self.user is None):
-                    if self.host or self.path or self.user is not None:
-                        parts.append("//")
-                    if self.user is not None:
-                        parts.append(self.user + "@")
-                    parts.append(_escape(self.host, _IN_HOST))
+            named = bool(self.host) or self.user is not None
+            if named or (self.scheme and not self.omit_host):
+                if named or self.path:
+                    parts.append("//")
+                if self.user is not None:
+                    parts.append(self.user + "@")
+                parts.append(_escape(self.host, _IN_HOST))
             path = self.escaped_path()
             if path and not path.startswith("/") and self.host:
                 parts.append("/")
