@@ -7,7 +7,7 @@ from drakit.driver.application import Application
 if TYPE_CHECKING:
     from drakit import kube
     from drakit.driver.plugin import Device
-    from drakit.driver.publication import DriverResources, Publisher
+    from drakit.driver.publication import DriverResources, Metrics, Publisher
 
 __all__ = ["Publishing"]
 
@@ -23,6 +23,7 @@ class Publishing:
         self._application = application
         self._inventory: tuple[Device, ...] | DriverResources | None = None
         self._publisher: Publisher | None = None
+        self._metrics: Metrics | None = None
 
     def update(self, inventory: "tuple[Device, ...] | DriverResources") -> None:
         """Publish this from now on: devices of the node's pool, or pools."""
@@ -41,6 +42,8 @@ class Publishing:
         from drakit.driver.publication import Metrics, Publisher
 
         application = self._application
+        # Once for all restarts: a registry takes every name only once.
+        self._metrics = self._metrics or Metrics(application.metrics.registry)
         self._publisher = Publisher(
             client,
             driver=application.driver.name,
@@ -48,7 +51,7 @@ class Publishing:
             resources=None if self._inventory is None else self._resources(),
             may_publish=self._may_publish,
             clock=application.clock,
-            metrics=Metrics(application.metrics.registry),
+            metrics=self._metrics,
             on_event=application.record,
         )
         await self._publisher.run()

@@ -10,17 +10,17 @@ import msgspec
 
 from drakit import kube
 from drakit.clock import SYSTEM, Clock
-from drakit.driver.publication import features, naming, slices
-from drakit.driver.publication.decision import Actions, Write, decide
+from drakit.driver.publication.decision import Actions, decide
 from drakit.driver.publication.features import DEFAULT_FALLBACKS, Fallback
 from drakit.driver.publication.metrics import Metrics
 from drakit.driver.publication.normalise import Adjustment, Normaliser, Policy
 from drakit.driver.publication.observation import Observation
 from drakit.driver.publication.resources import DriverResources, Owner, Pool
-from drakit.driver.publication.slices import ObservedSlice, Stamp
-from drakit.driver.publication.work import PoolState, PoolStatus, PoolWork, Refusal
+from drakit.driver.publication.slices import Stamp
+from drakit.driver.publication.work import PoolState, PoolStatus, PoolWork
+from drakit.driver.publication.writing import Dropped, RefusedError, Writer
 
-__all__ = ["Dropped", "Publisher"]
+__all__ = ["Publisher"]
 
 Object = dict[str, Any]
 _log = logging.getLogger(__name__)
@@ -30,15 +30,6 @@ REPAIR_SECONDS = 1.0
 STANDBY_SECONDS = 1.0
 PROBE_SECONDS = 3600.0
 """After so long, what the server dropped is tried again: a gate may have been turned on."""
-PARALLEL = 4
-
-
-class Dropped(msgspec.Struct, frozen=True, kw_only=True):
-    """The server did not keep all of a slice: gates behind the lost fields, and what is done without them."""
-
-    pool: str
-    index: int
-    gates: tuple[str, ...]
 
 
 class Publisher:
@@ -107,6 +98,7 @@ class Publisher:
         self._wanted: DriverResources | None = None
         self._refused_update = ""
         self._observation: Observation | None = None
+        self._writer: Writer | None = None
         self._wake = asyncio.Event()
         self._passed = asyncio.Event()
         if resources is not None:
@@ -221,12 +213,28 @@ class Publisher:
             jitter=self._jitter,
         ) as reflector:
             self._observation = Observation(reflector, self._belongs)
+            self._writer = Writer(
+                self._client,
+                self._observation,
+                selector=selector,
+                is_own=self._is_own,
+                clock=self._clock,
+                metrics=self.metrics,
+                on_dropped=self._on_dropped,
+                turn_off=self._turn_off,
+            )
             reflector.listeners.append(self._on_change)
             await reflector.synced.wait()
             self._schedule_all()
             while True:
                 await self._wait()
                 await self._pass()
+
+    def _is_own(self, obj: Object) -> bool:
+        spec = obj["spec"]
+        return (
+            spec.get("driver") == self._driver and spec.get("nodeName", "") == (self._node or "") and self._belongs(obj)
+        )
 
     def _belongs(self, obj: Object) -> bool:
         return self._only_pool is None or obj["spec"]["pool"]["name"] == self._only_pool
@@ -301,6 +309,7 @@ class Publisher:
 
     async def _sync(self, work: PoolWork) -> None:
         assert self._observation is not None
+        assert self._writer is not None
         if not await self._is_publisher():
             work.status = msgspec.structs.replace(work.status, state=PoolState.STANDBY, reason="")
             work.schedule(self._clock.monotonic() + STANDBY_SECONDS)
@@ -323,7 +332,11 @@ class Publisher:
         if actions and (wait := work.spend(now)):
             work.schedule(now + wait)
             return
-        if await self._perform(work, actions, stamp):
+        try:
+            await self._writer.perform(work, actions, stamp)
+        except RefusedError as error:
+            self._refuse(work, str(error), "Api")
+        else:
             self._succeeded(work, actions, contents)
 
     async def _is_publisher(self) -> bool:
@@ -355,101 +368,10 @@ class Publisher:
             self._owner = Owner.node(owner.name, node["metadata"]["uid"])
             self._uid_known_at = now
 
-    async def _perform(self, work: PoolWork, actions: Actions, stamp: Stamp) -> bool:
-        """Do it; False when the server refused a slice for good.
-
-        Raises:
-            ApiError: anything that may be different next time; what the server has now is known again then.
-        """
-        for found in actions.deletes:
-            await self._delete(found)
-        # The first alone: it is the likeliest to be refused, and then nothing of the old generation was touched.
-        batches = [
-            actions.writes[:1],
-            *(actions.writes[at : at + PARALLEL] for at in range(1, len(actions.writes), PARALLEL)),
-        ]
-        for batch in batches:
-            results = await asyncio.gather(
-                *(self._write(work, actions, write, stamp) for write in batch), return_exceptions=True
-            )
-            errors = [error for error in results if isinstance(error, BaseException)]
-            transient = [error for error in errors if not isinstance(error, _RefusedError)]
-            if transient:
-                raise transient[0]
-            if errors:
-                self._refuse(work, str(errors[0]), "Api")
-                return False
-        return True
-
-    async def _delete(self, found: ObservedSlice) -> None:
-        assert self._observation is not None
-        try:
-            answer = await self._client.delete(
-                kube.RESOURCE_SLICES, found.name, uid=found.uid, resource_version=found.resource_version
-            )
-        except kube.NotFound:
-            self._observation.deleted(found.name, found.uid)
-        except kube.Conflict:
-            await self._read_back(found.name)
-            raise
-        else:
-            self.metrics.writes.labels("delete").inc()
-            if "deletionTimestamp" in answer.get("metadata", {}) and answer["metadata"].get("finalizers"):
-                self._observation.written(answer)
-            else:
-                self._observation.deleted(found.name, found.uid)
-
-    async def _write(self, work: PoolWork, actions: Actions, write: Write, stamp: Stamp) -> None:
-        assert self._observation is not None
-        stored = self._observation.raw(write.observed.name) if write.observed else None
-        body = slices.body(
-            write.content,
-            stamp,
-            pool=work.name,
-            generation=actions.generation,
-            count=actions.count,
-            metadata=self._new_metadata(work, write.index, actions.count),
-            stored=stored,
-        )
-        try:
-            if stored is None:
-                answer = await self._client.create(kube.RESOURCE_SLICES, body)
-            else:
-                answer = await self._client.update(kube.RESOURCE_SLICES, body)
-        except kube.ApiError as error:
-            await self._write_failed(work, write, error, body)
-            raise
-        self.metrics.writes.labels("update" if stored else "create").inc()
-        work.floor = max(work.floor, actions.generation)
-        self._compare(work, write, answer)
-
-    def _new_metadata(self, work: PoolWork, index: int, count: int) -> Object:
-        owner = self._owner.name if self._owner else ""
-        digits = naming.width(count)
-        if index in work.taken:
-            return {"generateName": naming.generate_name(index, digits, self._driver, owner)}
-        return {"name": naming.slice_name(index, digits, self._driver, owner, work.name)}
-
-    def _compare(self, work: PoolWork, write: Write, answer: Object) -> None:
-        """Take what was stored as the slice's state, and see whether it is what was sent."""
-        assert self._observation is not None
-        found = slices.observe(answer)
-        if found.content is not None:
-            work.note(found.content)
-        if slices.same(write.content, found.content):
-            # The very object that was sent: later comparisons are by identity. Times of taints are the server's.
-            timed = any(device.taints for device in write.content.devices)
-            self._observation.written(answer, None if timed else write.content)
-            self.dropped.pop((work.name, write.index), None)
+    def _on_dropped(self, dropped: Dropped) -> None:
+        if not dropped.gates:
+            self.dropped.pop((dropped.pool, dropped.index), None)
             return
-        self._observation.written(answer)
-        if found.content is None:
-            return
-        work.learn(write.content, found.content)
-        gates = features.dropped(write.content, found.content)
-        self._tell_dropped(Dropped(pool=work.name, index=write.index, gates=gates))
-
-    def _tell_dropped(self, dropped: Dropped) -> None:
         if self.dropped.get((dropped.pool, dropped.index)) != dropped:
             names = " ".join(dropped.gates)
             message = f"pool {dropped.pool}, slice {dropped.index}: the API server dropped fields of {names}"
@@ -475,58 +397,6 @@ class Publisher:
         for work in self._works.values():
             work.schedule(self._clock.monotonic())
         return True
-
-    # What can go wrong
-
-    async def _write_failed(self, work: PoolWork, write: Write, error: kube.ApiError, body: Object) -> None:
-        """Find out what the server has now; a refusal for good becomes _RefusedError."""
-        assert self._observation is not None
-        if isinstance(error, kube.Conflict | kube.NotFound):
-            name = body["metadata"].get("name", "")
-            found = await self._read_back(name) if name else None
-            if write.observed is None and found is not None:
-                leaving = "deletionTimestamp" in found["metadata"]
-                if leaving or not self._is_own(found):
-                    work.taken.add(write.index)
-        elif isinstance(error, kube.Unanswered | kube.ServerError):
-            await self._read_back_all()
-        elif error.terminal:
-            fields = tuple(cause.field for cause in error.causes)
-            gates = features.hinted(write.content, fields)
-            if isinstance(error, kube.Invalid) and sum(self._turn_off(gate) for gate in gates):
-                return
-            until = self._clock.monotonic() + work.refusal_backoff.delay(error.retry_after)
-            work.refusals[write.index] = Refusal(content=write.content, until=until)
-            work.schedule(until)
-            raise _RefusedError(_explained(error, gates)) from error
-
-    def _is_own(self, obj: Object) -> bool:
-        spec = obj["spec"]
-        return (
-            spec.get("driver") == self._driver and spec.get("nodeName", "") == (self._node or "") and self._belongs(obj)
-        )
-
-    async def _read_back(self, name: str) -> Object | None:
-        assert self._observation is not None
-        try:
-            found = await self._client.get(kube.RESOURCE_SLICES, name)
-        except kube.NotFound:
-            known = self._observation.raw(name)
-            if known is not None:
-                self._observation.deleted(name, known["metadata"].get("uid", ""))
-            return None
-        if self._is_own(found):
-            self._observation.written(found)
-        return found
-
-    async def _read_back_all(self) -> None:
-        assert self._observation is not None
-        selector = f"spec.driver={self._driver},spec.nodeName={self._node or ''}"
-        try:
-            listed = await self._client.list(kube.RESOURCE_SLICES, field_selector=selector)
-        except kube.ApiError:
-            return  # the next pass starts from what the reflector knows; a conflict tells if that is old
-        self._observation.read_back([item for item in listed["items"] if self._belongs(item)])
 
     def _succeeded(self, work: PoolWork, actions: Actions, contents: tuple[Any, ...]) -> None:
         observed = self._observation.pool(work.name) if self._observation else []
@@ -561,15 +431,3 @@ class Publisher:
             self.metrics.refusals.labels(source).inc()
             _log.error("pool %s cannot be published: %s", work.name, reason)
             self._on_event("Warning", "PoolRefused", f"pool {work.name} cannot be published: {reason}")
-
-
-class _RefusedError(Exception):
-    """The server refused a slice for good."""
-
-
-def _explained(error: kube.ApiError, gates: tuple[str, ...]) -> str:
-    """Field and cause of a refusal, and the gate that may be behind it."""
-    causes = "; ".join(f"{cause.field}: {cause.message}" for cause in error.causes[:3])
-    more = f" (and {len(error.causes) - 3} more)" if len(error.causes) > 3 else ""
-    hint = f"; is feature gate {' or '.join(gates)} off?" if gates else ""
-    return f"{error.status} {error.reason}: {causes[:800] + more if causes else error.message[:800]}{hint}"

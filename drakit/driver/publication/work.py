@@ -6,10 +6,11 @@ from enum import Enum
 
 import msgspec
 
+from drakit.api.resource import Device
 from drakit.driver.publication import checking, features, taints
 from drakit.driver.publication.decision import Desired
 from drakit.driver.publication.features import Fallback
-from drakit.driver.publication.layout import SliceContent, cut
+from drakit.driver.publication.layout import SliceContent, cut, is_limited
 from drakit.driver.publication.naming import decode_index, width
 from drakit.driver.publication.resources import Pool
 from drakit.driver.publication.slices import ObservedSlice, Stamp, same
@@ -86,6 +87,7 @@ class PoolWork:
         self._learned: list[tuple[SliceContent, SliceContent]] = []
         self._checked: tuple[SliceContent, ...] = ()
         self._faults: list[checking.Fault] = []
+        self._limited: dict[int, tuple[Device, bool]] = {}
         self._tokens, self._refilled = float(BURST), 0.0
 
     # When
@@ -120,12 +122,17 @@ class PoolWork:
         if not self._cut_of or self._cut_of[0] is not key[0] or self._cut_of[1] != key[1]:
             pool = None if self.pool is None else features.without(self.pool, off)
             layout = [[d.name for d in content.devices] for content in self._cut] or _published(observed)
-            fresh = () if pool is None else cut(pool, layout)
+            fresh = () if pool is None else cut(pool, layout, self._is_limited)
+            self._limited = {id(d): (d, self._is_limited(d)) for content in fresh for d in content.devices}
             self._cut = _reuse(self._cut, fresh)
             self._cut_of = key
         self.note(*(each.content for each in observed if each.content is not None))
         self._timed = _reuse(self._timed, tuple(taints.inherit(content, self._times) for content in self._cut))
         return self._timed
+
+    def _is_limited(self, device: Device) -> bool:
+        known = self._limited.get(id(device))
+        return known[1] if known is not None else is_limited(device)
 
     def note(self, *stored: SliceContent) -> None:
         """Remember the server's times of the taints that are wanted, for when their slice is lost."""
