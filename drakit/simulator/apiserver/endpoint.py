@@ -2,6 +2,7 @@
 
 import logging
 import uuid
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -364,8 +365,9 @@ class Endpoint:
         self._requests.note(msgspec.structs.replace(call, status=200))
         try:
             await response.prepare(request)
-            async for line in watch.lines(self._clock.monotonic() + seconds):
-                await response.write(line)
+            async with aclosing(watch.lines(self._clock.monotonic() + seconds)) as lines:
+                async for line in lines:
+                    await response.write(line)
         except ConnectionError:
             return response
         finally:

@@ -1,7 +1,7 @@
 """Watches: the events that one request sees, as JSON lines."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any, Literal
 
 import msgspec
@@ -85,7 +85,7 @@ class Watch:
             )
         return int(text or 0)
 
-    async def lines(self, deadline: float) -> AsyncIterator[bytes]:
+    async def lines(self, deadline: float) -> AsyncGenerator[bytes, None]:
         """The events until `deadline` (monotonic), until it is dropped or its history is gone."""
         self._event = self._history.subscribe()
         try:
@@ -137,7 +137,8 @@ class Watch:
             now = self._clock.monotonic()
             if now >= deadline:
                 return
-            if now >= mark:
+            # A bookmark must not overtake a change that came while the lines above were sent.
+            if now >= mark and not self._event.is_set():
                 mark = self._next_bookmark(deadline)
                 if self._options.allow_bookmarks and self._storage.revision > self._told:
                     yield self._bookmark(self._storage.revision)

@@ -8,7 +8,12 @@ from typing import Any
 import aiohttp
 import pytest
 
-from drakit.simulator.apiserver import FakeAPIServer
+from drakit.simulator.apiserver import FakeAPIServer, resources
+from drakit.simulator.apiserver.options import ListOptions
+from drakit.simulator.apiserver.paths import Target
+from drakit.simulator.apiserver.selectors import everything
+from drakit.simulator.apiserver.storage import Storage
+from drakit.simulator.apiserver.watching import Watch
 from drakit.simulator.clock import ManualClock
 
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
@@ -150,6 +155,24 @@ async def test_bookmarks_tell_of_changes_elsewhere(timed: Any, make_pod: Any, un
         await http("POST", PODS, make_pod("q"))
         await clock.advance(61)
         assert (await _next(response))["object"]["metadata"]["resourceVersion"] == str(server.storage.revision)
+
+
+async def test_a_bookmark_never_overtakes_a_change() -> None:
+    clock, storage, kind = ManualClock(), Storage(), resources.PODS
+    target = Target(kind, "v1")
+    options = ListOptions(watch=True, resource_version="1", allow_bookmarks=True)
+    shown = lambda record: json.dumps(record.object).encode()  # noqa: E731
+    watch = Watch(storage, target, options, select=everything, show=shown, clock=clock)
+    storage.put(kind, ("", "a"), {"metadata": {"name": "a"}})
+    lines = watch.lines(1000)
+    first = json.loads(await anext(lines))
+    await clock.advance(61)
+    storage.put(kind, ("", "b"), {"metadata": {"name": "b"}})
+    rest = [json.loads(await anext(lines))]
+    storage.revision += 1
+    rest.append(json.loads(await anext(lines)))
+    await lines.aclose()
+    assert [event["type"] for event in (first, *rest)] == ["ADDED", "ADDED", "BOOKMARK"]
 
 
 async def test_tables_are_streamed(http: Any, make_slice: Any) -> None:
