@@ -1,5 +1,6 @@
 """Create, read, update, delete: names, namespaces, finalizers, grace, preconditions, subresources."""
 
+import asyncio
 import io
 from typing import Any
 
@@ -256,3 +257,30 @@ def test_objects_without_http_obey_the_same_rules(make_claim: Any) -> None:
     server.delete("resourceclaims", "c", "default")
     assert server.list("resourceclaims") == []
     server.close()
+
+
+async def test_every_version_reads_and_writes_the_same_object(http: Any, make_claim: Any) -> None:
+    old = "/apis/resource.k8s.io/v1beta1/namespaces/default/resourceclaims"
+    await http("POST", CLAIMS, make_claim("c"))
+    shown = await http.get(f"{old}/c")
+    assert shown["spec"]["devices"]["requests"][0]["deviceClassName"] == "cls"
+    again = await http("PUT", f"{old}/c", shown)
+    assert (again.status, again.body["metadata"]["resourceVersion"]) == (200, shown["metadata"]["resourceVersion"])
+    labelled = await http.patch(f"{old}/c", {"metadata": {"labels": {"a": "b"}}}, "strategic-merge-patch+json")
+    assert labelled.status == 200
+    applied = {"apiVersion": "resource.k8s.io/v1beta1", "kind": "ResourceClaim", "metadata": {"labels": {"c": "d"}}}
+    kind = {"Content_Type": "application/apply-patch+yaml"}
+    assert (await http("PATCH", f"{old}/c?fieldManager=m", applied, **kind)).status == 200
+    current = await http.get(f"{CLAIMS}/c")
+    assert current["metadata"]["labels"] == {"a": "b", "c": "d"}
+    assert current["spec"]["devices"]["requests"] == [
+        {"name": "r1", "exactly": {"deviceClassName": "cls", "allocationMode": "ExactCount", "count": 1}}
+    ]
+
+
+async def test_writes_to_one_object_are_serialized(http: Any, make_slice: Any) -> None:
+    await http("POST", SLICES, make_slice("a"))
+    patches = [{"metadata": {"labels": {f"l{number}": "x"}}} for number in range(20)]
+    answers = await asyncio.gather(*(http.patch(f"{SLICES}/a", patch) for patch in patches))
+    assert {answer.status for answer in answers} == {200}
+    assert len((await http.get(f"{SLICES}/a"))["metadata"]["labels"]) == 20
