@@ -88,7 +88,7 @@ def allocated(number: int, results: list[Object]) -> Object:
 
 def half_in_use(found: Sequence[Object], seed: int) -> list[Object]:
     chance = random.Random(seed)
-    held = []
+    held: list[Object] = []
     for node in found:
         for device in chance.sample(range(8), 4):
             result = {"driver": DRIVER, "pool": node["name"], "device": f"instance-{device}"}
@@ -235,7 +235,7 @@ def consumable() -> Object:
         results = [{**common, "shareID": share, "consumedCapacity": {"memory": "40Gi"}} for share in shares]
         held.append(allocated(number, results))
     expression = f'device.driver == "{DRIVER}" &&\ndevice.allowMultipleAllocations == true'
-    capacity = {"capacity": {"requests": {"memory": "40Gi"}}}
+    capacity: Object = {"capacity": {"requests": {"memory": "40Gi"}}}
     return {
         "nodes": nodes(100),
         "slices": slices,

@@ -41,6 +41,10 @@ _NEWER = {
 }
 
 
+_RARELY = (100_000, 50, 100)
+"""Thresholds of the garbage collector for a short run that makes hardly any cycles."""
+
+
 def features_of(named: dict[str, bool]) -> Features:
     """The features of a case: those of the recordings are on unless said otherwise, newer ones off."""
     switches = {attribute: named.get(name, True) for name, attribute in _NAMES.items()}
@@ -159,6 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("cases", type=Path, nargs="+", help="JSON lines, perhaps gzipped")
     parser.add_argument("--nodes", action="store_true", help="measure benchmark inputs")
     options = parser.parse_args(arguments)
+    gc.set_threshold(*_RARELY)
     for path in options.cases:
         for case in _cases(path):
             print(json.dumps(measure(case) if options.nodes else answer(case), separators=(",", ":")))

@@ -90,7 +90,7 @@ class DeviceContent:
             cel.EvaluationError: An attribute has no value or is a malformed version.
         """
         if self._view is None:
-            empty = valueless(self.device)
+            empty = valueless(self.device) if self.odd else None
             if empty is not None:
                 raise cel.EvaluationError(f"attribute {empty}: unsupported attribute value")
             self._view = cel.device_view(self.driver, self.device)
