@@ -15,7 +15,7 @@ import yaml
 
 from drakit import kube
 from drakit.clock import SYSTEM, Clock
-from drakit.simulator.apiserver import FakeAPIServer
+from drakit.simulator.apiserver import Call, FakeAPIServer
 from drakit.simulator.controlplane.loop import ControlPlane
 from drakit.simulator.kubelet import FakeKubelet, Timers
 from drakit.simulator.process import DriverProcess, driver_command
@@ -123,6 +123,7 @@ class Cluster:
         timers: of all kubelets.
         clock: of everything but socket timeouts and driver processes.
         seed: for what is random.
+        authorizer: says which requests are allowed; None: all.
     """
 
     def __init__(
@@ -135,10 +136,13 @@ class Cluster:
         timers: Timers = QUICK,
         clock: Clock = SYSTEM,
         seed: int | None = None,
+        authorizer: Callable[[Call], bool] | None = None,
     ) -> None:
         self._directory = directory
         self._names, self._timers, self._clock, self._seed = tuple(nodes), timers, clock, seed
-        self.server = FakeAPIServer(version, gates=None if gates is None else tuple(gates), clock=clock)
+        self.server = FakeAPIServer(
+            version, gates=None if gates is None else tuple(gates), clock=clock, authorizer=authorizer
+        )
         self.nodes: dict[str, SimulatedNode] = {}
         self.drivers: list[DriverProcess] = []
         self._client: kube.Client | None = None

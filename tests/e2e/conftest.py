@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from drakit import kube
+from drakit.simulator.apiserver import Call
 from drakit.simulator.cluster import QUICK, Cluster
 from drakit.simulator.process import DriverProcess
 
@@ -86,8 +87,9 @@ class Site:
 
 
 @contextlib.asynccontextmanager
-async def running_site(**timers: float) -> AsyncIterator[Site]:
-    async with asyncio.timeout(50), Cluster(seed=5, timers=msgspec.structs.replace(QUICK, **timers)) as cluster:
+async def running_site(authorizer: Callable[[Call], bool] | None = None, **timers: float) -> AsyncIterator[Site]:
+    chosen = msgspec.structs.replace(QUICK, **timers)
+    async with asyncio.timeout(50), Cluster(seed=5, timers=chosen, authorizer=authorizer) as cluster:
         driver = await cluster.start_driver(cluster.node)
         site = Site(cluster, driver)
         await site.registered()
@@ -100,6 +102,11 @@ async def running_site(**timers: float) -> AsyncIterator[Site]:
 async def site() -> AsyncIterator[Site]:
     async with running_site() as site:
         yield site
+
+
+@pytest.fixture
+def make_site() -> Callable[..., contextlib.AbstractAsyncContextManager[Site]]:
+    return running_site
 
 
 @pytest.fixture
