@@ -10,8 +10,9 @@ from typing import Any, Self, TypeVar
 import aiohttp
 import msgspec
 
+from drakit.api import conversion
 from drakit.clock import SYSTEM, Clock
-from drakit.kube import conversion, errors
+from drakit.kube import errors
 from drakit.kube.backoff import Backoff
 from drakit.kube.credentials import Credentials, Grant
 from drakit.kube.errors import ApiError
@@ -442,7 +443,7 @@ def _namespace(body: Object) -> str | None:
 def _outgoing(body: Any, resource: Resource, version: str, *, typed: bool) -> Any:
     if not isinstance(body, dict):
         return body
-    sent = conversion.from_v1(body, resource.kind, version)
+    sent = conversion.from_v1(body, version)
     return {**sent, "apiVersion": resource.api_version(version), "kind": resource.kind} if typed else sent
 
 
@@ -451,7 +452,7 @@ def _incoming(obj: Object, resource: Resource, version: str) -> Object:
     if obj.get("kind", resource.kind) != resource.kind:
         return obj
     head = {"apiVersion": resource.api_version(resource.versions[0]), "kind": resource.kind}
-    return {**head, **conversion.to_v1(obj, resource.kind, version), **head}
+    return {**conversion.to_v1({**head, **obj}, version), **head}
 
 
 def _event(line: bytes, resource: Resource, version: str) -> Event:
