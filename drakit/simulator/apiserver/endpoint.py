@@ -6,7 +6,11 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from aiohttp import web
+
+# Not aiohttp.web: its applications, routes and middlewares cost a tenth of the time that a start takes.
+from aiohttp.web_exceptions import HTTPRequestEntityTooLarge
+from aiohttp.web_request import BaseRequest
+from aiohttp.web_response import Response, StreamResponse
 from multidict import CIMultiDict
 
 from drakit import admission
@@ -96,7 +100,7 @@ class Endpoint:
         """How many watches are open."""
         return sum(1 for plural in self._watches.values() if resource in {None, plural})
 
-    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def handle(self, request: BaseRequest) -> StreamResponse:
         """Answer one request; never raises but for a closed connection."""
         self._in_flight += 1
         try:
@@ -104,7 +108,7 @@ class Endpoint:
         finally:
             self._in_flight -= 1
 
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _handle(self, request: BaseRequest) -> StreamResponse:
         call = Call("get", "", name=request.path)
         try:
             user = self._authenticate(request)
@@ -114,7 +118,7 @@ class Endpoint:
             if not await self._before(faults):
                 self._requests.note(call)
                 return _abort(request)
-            answer: Answer | web.StreamResponse = await self._answer(request, target, call, user)
+            answer: Answer | StreamResponse = await self._answer(request, target, call, user)
             if any(fault.effect == "lose" for fault in faults):
                 self._requests.note(call)
                 return _abort(request)
@@ -125,12 +129,12 @@ class Endpoint:
         except Exception as fault:  # noqa: BLE001  (a defect, ours or an authorizer's, is answered and logged)
             _LOG.exception("failed on %s %s", request.method, request.path)
             answer = _refused(Refused(500, "InternalError", f"Internal error occurred: {fault}"))
-        if isinstance(answer, web.StreamResponse):
+        if isinstance(answer, StreamResponse):
             return answer  # a watch: it was counted when it was opened
         self._requests.note(msgspec.structs.replace(call, status=answer.status))
         return _response(answer)
 
-    def _authenticate(self, request: web.BaseRequest) -> User:
+    def _authenticate(self, request: BaseRequest) -> User:
         if self.is_open or request.path in HEALTH:
             return User("system:anonymous", ("system:unauthenticated",))
         transport = request.transport
@@ -143,7 +147,7 @@ class Endpoint:
             return User(impersonated, (*request.headers.getall("Impersonate-Group", []), "system:authenticated"))
         return user
 
-    def _call(self, request: web.BaseRequest, target: Target | None, user: User) -> Call:
+    def _call(self, request: BaseRequest, target: Target | None, user: User) -> Call:
         if target is None:
             return Call(request.method.lower(), "", name=request.path, user=user.name, groups=user.groups)
         call = Call(
@@ -164,7 +168,7 @@ class Endpoint:
         return call
 
     @staticmethod
-    def _verb(request: web.BaseRequest, target: Target) -> str:
+    def _verb(request: BaseRequest, target: Target) -> str:
         match request.method:
             case "GET" | "HEAD":
                 if target.watch or truth(request.query.get("watch")):
@@ -191,8 +195,8 @@ class Endpoint:
         return all(fault.effect != "drop" for fault in faults)
 
     async def _answer(
-        self, request: web.BaseRequest, target: Target | None, call: Call, user: User
-    ) -> Answer | web.StreamResponse:
+        self, request: BaseRequest, target: Target | None, call: Call, user: User
+    ) -> Answer | StreamResponse:
         if target is None:
             registry = self._objects.registry
             return document(registry, request.method, request.path, request.headers, self.address)
@@ -241,14 +245,14 @@ class Endpoint:
             raise method_not_allowed()
 
     @staticmethod
-    async def _body(request: web.BaseRequest) -> bytes:
+    async def _body(request: BaseRequest) -> bytes:
         try:
             return await request.read()
-        except web.HTTPRequestEntityTooLarge:
+        except HTTPRequestEntityTooLarge:
             message = "Request entity too large: limit is 3145728"
             raise Refused(413, "RequestEntityTooLarge", message, details={}) from None
 
-    def _write_options(self, request: web.BaseRequest, call: Call, kind: str) -> WriteOptions:
+    def _write_options(self, request: BaseRequest, call: Call, kind: str) -> WriteOptions:
         options = WriteOptions.parse(request.query, request.headers.get("User-Agent", ""), kind)
         if self.authorizer is None:
             return options
@@ -263,7 +267,7 @@ class Endpoint:
         user = admission.User(name=call.user, allows=allows, node=call.node)
         return msgspec.structs.replace(options, user=user)
 
-    def _create(self, target: Target, body: bytes, request: web.BaseRequest, call: Call) -> Outcome:
+    def _create(self, target: Target, body: bytes, request: BaseRequest, call: Call) -> Outcome:
         options = self._write_options(request, call, "CreateOptions")
         body = _json(body, request)
         if target.subresource == "binding":
@@ -285,7 +289,7 @@ class Endpoint:
             answer = review(target.kind.kind, body, user, call, self.authorizer)
         return formatted(msgspec.json.encode(answer), form, 201)
 
-    def _patch(self, target: Target, body: bytes, request: web.BaseRequest, call: Call) -> Outcome:
+    def _patch(self, target: Target, body: bytes, request: BaseRequest, call: Call) -> Outcome:
         kind = _PATCHES.get(media_type(request.headers.get("Content-Type", "")))
         if kind is None:
             raise unsupported_media_type(patch=True)
@@ -301,7 +305,7 @@ class Endpoint:
             return self._objects.apply(target, from_yaml(body), options)
         return self._objects.patch(target, kind, body, options)
 
-    def _delete(self, target: Target, body: bytes, form: Accepted, request: web.BaseRequest) -> Answer:
+    def _delete(self, target: Target, body: bytes, form: Accepted, request: BaseRequest) -> Answer:
         body = _json(body, request) if body else body
         outcome = self._objects.delete(target, DeleteOptions.parse(request.query, body))
         kind = target.kind
@@ -314,7 +318,7 @@ class Endpoint:
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
         return formatted(msgspec.json.encode(status), form)
 
-    def _delete_collection(self, target: Target, body: bytes, form: Accepted, request: web.BaseRequest) -> Answer:
+    def _delete_collection(self, target: Target, body: bytes, form: Accepted, request: BaseRequest) -> Answer:
         options = ListOptions.parse(request.query)
         select = self._selector(target, options)
         listing = list_records(self._objects.storage, target, options, select)
@@ -333,7 +337,7 @@ class Endpoint:
             options.field_selector,
         )
 
-    async def _list(self, target: Target, form: Accepted, request: web.BaseRequest) -> Answer:
+    async def _list(self, target: Target, form: Accepted, request: BaseRequest) -> Answer:
         options = ListOptions.parse(request.query)
         select = self._selector(target, options)
         await self._wait_for_future(parse_revision(options.resource_version))
@@ -345,7 +349,7 @@ class Endpoint:
         if revision > self._objects.storage.revision:
             await self._clock.sleep(self._future_wait)
 
-    async def _watch(self, target: Target, form: Accepted, request: web.BaseRequest, call: Call) -> web.StreamResponse:
+    async def _watch(self, target: Target, form: Accepted, request: BaseRequest, call: Call) -> StreamResponse:
         options = ListOptions.parse(request.query, watch=True)
         if target.name is not None:
             selected = f"metadata.name={target.name}"
@@ -359,7 +363,7 @@ class Endpoint:
         if watch.start() > storage.revision:
             raise too_large(watch.start(), storage.revision)
         seconds = options.timeout_seconds or (_MINIMUM_WATCH + _MAXIMUM_WATCH) / 2
-        response = web.StreamResponse(headers=_headers(Answer(b"", warnings=self._presenter.deprecation(target))))
+        response = StreamResponse(headers=_headers(Answer(b"", warnings=self._presenter.deprecation(target))))
         response.enable_chunked_encoding()
         self._watches[watch] = target.kind.plural
         self._requests.note(msgspec.structs.replace(call, status=200))
@@ -378,17 +382,17 @@ class Endpoint:
         return response
 
 
-def _include(request: web.BaseRequest) -> str:
+def _include(request: BaseRequest) -> str:
     return request.query.get("includeObject", "")
 
 
-def _abort(request: web.BaseRequest) -> web.StreamResponse:
+def _abort(request: BaseRequest) -> StreamResponse:
     if request.transport is not None:
         request.transport.abort()
-    return web.Response(status=500)
+    return Response(status=500)
 
 
-def _json(body: bytes, request: web.BaseRequest) -> bytes:
+def _json(body: bytes, request: BaseRequest) -> bytes:
     """The body as JSON, by its Content-Type."""
     media = media_type(request.headers.get("Content-Type", JSON))
     if media == YAML:
@@ -431,5 +435,5 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _response(answer: Answer) -> web.Response:
-    return web.Response(body=answer.body, status=answer.status, headers=CIMultiDict(_headers(answer)))
+def _response(answer: Answer) -> Response:
+    return Response(body=answer.body, status=answer.status, headers=CIMultiDict(_headers(answer)))

@@ -8,7 +8,8 @@ from types import TracebackType
 from typing import Any, Self
 
 import msgspec
-from aiohttp import web
+from aiohttp.web_request import BaseRequest
+from aiohttp.web_server import Server
 
 from drakit.clock import SYSTEM, Clock
 from drakit.simulator.apiserver.access import ADMIN, Access, User, service_account_user
@@ -104,7 +105,7 @@ class FakeAPIServer:
         )
         self._endpoint.is_open = not authenticate
         self._endpoint.authorizer = authorizer
-        self._web: web.Server | None = None
+        self._web: Server | None = None
         self._listener: asyncio.Server | None = None
         for namespace in namespaces:
             self.add_namespace(namespace)
@@ -135,7 +136,7 @@ class FakeAPIServer:
     async def start(self) -> None:
         """Listen; after a `stop` on the same port again, with the same objects, keys and tokens."""
         loop = asyncio.get_running_loop()
-        self._web = web.Server(self._endpoint.handle, request_factory=_request, handler_cancellation=True)
+        self._web = Server(self._endpoint.handle, request_factory=_request, handler_cancellation=True)
         context = None
         if self._authority is not None:
             from drakit.simulator.apiserver.tls import server_context
@@ -281,9 +282,9 @@ class FakeAPIServer:
         return shown
 
 
-def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> BaseRequest:
     loop = asyncio.get_running_loop()
-    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=_BODY_LIMIT)
+    return BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=_BODY_LIMIT)
 
 
 def _hosts(host: str) -> list[str]:
