@@ -53,6 +53,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
     try:
         return asyncio.run(_run(arguments))
+    except asyncio.CancelledError:  # a signal; everything has been cleaned up
+        return 130
     except BrokenPipeError:  # whoever read our output has gone: `drakit demo | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -62,33 +64,31 @@ async def _run(arguments: argparse.Namespace) -> int:
     import asyncio
     import signal
 
-    from drakit.cli.demo_report import Report
-
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    report = Report()
     work = asyncio.current_task()
     assert work is not None
+    staying, done = asyncio.Event(), asyncio.Event()
 
     def interrupt() -> None:
-        if stop.is_set():
+        if staying.is_set() and not done.is_set():
+            done.set()
+        else:
             work.cancel()
-        stop.set()
 
-    if arguments.keep:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, interrupt)
-    return await _play(arguments, report, stop)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, interrupt)
+    return await _play(arguments, staying, done)
 
 
-async def _play(arguments: argparse.Namespace, report: "Report", stop: "asyncio.Event") -> int:
+async def _play(arguments: argparse.Namespace, staying: "asyncio.Event", done: "asyncio.Event") -> int:
     import asyncio
 
     import msgspec
 
+    from drakit.cli.demo_report import Report
     from drakit.cli.demo_scenario import FORMS, Scenario, StepError
     from drakit.simulator.cluster import QUICK, Cluster
 
+    report = Report()
     timers = QUICK if arguments.keep else msgspec.structs.replace(QUICK, slice_wipe=_WIPE_SECONDS)
     forms = _forms(arguments, FORMS)
     async with Cluster(version=arguments.kubernetes_version, timers=timers) as cluster:
@@ -106,7 +106,8 @@ async def _play(arguments: argparse.Namespace, report: "Report", stop: "asyncio.
         report.passed()
         if arguments.keep:
             _explain(cluster)
-            await stop.wait()
+            staying.set()
+            await done.wait()
     return 0
 
 

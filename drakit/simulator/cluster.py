@@ -81,14 +81,29 @@ class SimulatedNode:
     """
 
     def __init__(
-        self, name: str, directory: Path, client: kube.Client, *, timers: Timers, clock: Clock, seed: int | None
+        self,
+        name: str,
+        directory: Path,
+        client: kube.Client,
+        *,
+        version: str,
+        timers: Timers,
+        clock: Clock,
+        seed: int | None,
     ) -> None:
         self.name, self.directory = name, directory
         self.cdi = directory / "cdi"
         self.cdi.mkdir(parents=True)
         self.runtime = Runtime((self.cdi,), directory / "run", clock=clock)
         self.kubelet = FakeKubelet(
-            client, self.runtime, node=name, root=directory / "kubelet", timers=timers, clock=clock, seed=seed
+            client,
+            self.runtime,
+            node=name,
+            root=directory / "kubelet",
+            timers=timers,
+            clock=clock,
+            seed=seed,
+            version=version,
         )
 
     def driver_flags(self) -> dict[str, str]:
@@ -117,7 +132,7 @@ class Cluster:
     Args:
         directory: everything lies below; socket paths must fit into 107 bytes. Default: a directory of its own that
             goes with the cluster.
-        version: of Kubernetes.
+        version: of Kubernetes, "1.32" to "1.37"; of API server and kubelets.
         gates: feature gates of the API server; None: the version's defaults.
         nodes: names.
         timers: of all kubelets.
@@ -167,7 +182,13 @@ class Cluster:
     async def _start_node(self, stack: contextlib.AsyncExitStack, name: str) -> None:
         client = await stack.enter_async_context(self.client(f"kubelet-{name}"))
         node = SimulatedNode(
-            name, self.directory / name, client, timers=self._timers, clock=self._clock, seed=self._seed
+            name,
+            self.directory / name,
+            client,
+            version=self.server.version,
+            timers=self._timers,
+            clock=self._clock,
+            seed=self._seed,
         )
         self.nodes[name] = node
         stack.push_async_callback(node.runtime.close)

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,6 +42,26 @@ def test_a_step_that_fails_ends_with_1(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "FAILED at step 1" in done.stdout
     assert "107" in done.stdout  # the driver's own words
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A directory whose sockets fit into 107 bytes, unlike those of pytest."""
+    with tempfile.TemporaryDirectory(prefix="dk") as path:
+        yield Path(path)
+
+
+def test_a_signal_leaves_nothing_behind(short_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(short_path)}
+    with subprocess.Popen(COMMAND, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        pid = next(int(match[1]) for line in process.stdout if (match := re.search(r"ok pid (\d+)", line)))
+        process.send_signal(signal.SIGTERM)
+        process.stdout.read()
+        assert process.wait(20) == 130
+    assert list(short_path.iterdir()) == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
 
 
 def test_wrong_use() -> None:

@@ -45,10 +45,9 @@ from drakit.simulator.kubelet.state import (
 )
 from drakit.simulator.kubelet.timers import RECORDED, Timers
 
-__all__ = ["PLUGIN_TYPE", "VERSIONS", "choose_version", "decide", "pick"]
+__all__ = ["PLUGIN_TYPE", "choose_version", "decide", "pick"]
 
 PLUGIN_TYPE = "DRAPlugin"
-VERSIONS = ("v1.DRAPlugin", "v1beta1.DRAPlugin")
 
 Decision = tuple[State, tuple[Action, ...]]
 
@@ -87,9 +86,9 @@ def decide(state: State, event: Event, timers: Timers = RECORDED) -> Decision:
             assert_never(event)
 
 
-def choose_version(versions: tuple[str, ...]) -> str | None:
+def choose_version(versions: tuple[str, ...], supported: tuple[str, ...]) -> str | None:
     """The first entry, in the plugin's order, that the kubelet supports (R27, [02])."""
-    return next((version for version in versions if version in VERSIONS), None)
+    return next((version for version in versions if version in supported), None)
 
 
 def pick(state: State, driver: str) -> Instance | None:
@@ -127,7 +126,7 @@ def _introduced(state: State, event: Introduced, timers: Timers) -> Decision:
     fault = _registration_fault(state, event, endpoint)
     if fault is not None:
         return state, (Notify(event.socket, f"RegisterPlugin error -- {fault}"),)
-    version = choose_version(event.versions)
+    version = choose_version(event.versions, state.supported)
     assert version is not None
     instance = Instance(state.next_instance, event.socket, event.name, endpoint, version, advertised=event.versions)
     state = structs.replace(state, instances=(*state.instances, instance), next_instance=instance.id + 1)
@@ -138,8 +137,8 @@ def _introduced(state: State, event: Introduced, timers: Timers) -> Decision:
 def _registration_fault(state: State, event: Introduced, endpoint: str) -> str | None:
     if event.type != PLUGIN_TYPE:
         return f"no handler registered for plugin type: {event.type} at socket {event.socket}"
-    if choose_version(event.versions) is None:
-        return f"plugin validation failed with err: {_version_fault(event, endpoint)}"
+    if choose_version(event.versions, state.supported) is None:
+        return f"plugin validation failed with err: {_version_fault(state, event, endpoint)}"
     if any(known.driver == event.name and known.endpoint == endpoint for known in state.instances):
         return (
             f"plugin registration failed with err: endpoint {endpoint} already registered for "
@@ -148,11 +147,11 @@ def _registration_fault(state: State, event: Introduced, endpoint: str) -> str |
     return None
 
 
-def _version_fault(event: Introduced, endpoint: str) -> str:
+def _version_fault(state: State, event: Introduced, endpoint: str) -> str:
     subject = f"invalid supported gRPC versions of DRA driver plugin {event.name} at endpoint {endpoint}"
     if not event.versions:
         return f"{subject}: empty list of supported gRPC services (aka supported versions)"
-    offered, supported = _quoted(event.versions), _quoted(VERSIONS)
+    offered, supported = _quoted(event.versions), _quoted(state.supported)
     return f"{subject}: none of services supported by the plugin ({offered}) are supported by the kubelet ({supported})"
 
 

@@ -23,7 +23,7 @@ Pod = Mapping[str, Any]
 
 
 class FakeKubelet:
-    """A kubelet of version 1.36 for one node, as far as claims are concerned.
+    """A kubelet for one node, as far as claims are concerned, as recorded from version 1.36.
 
     The runtime and the root directory outlive it: `stop` and `start` again (or `restart`) are a kubelet restart, with
     everything that follows from it: slices wiped, plugins found again, claims from the checkpoint, running pods left
@@ -38,7 +38,7 @@ class FakeKubelet:
         timers: the recorded ones unless a test shortens them.
         clock: for everything but RPC deadlines.
         seed: for what is random in a kubelet: the order of drivers, the jitter of waits.
-        version: "1.36" as recorded; "1.37" differs in the choice of health streams.
+        version: "1.32" to "1.37"; what differs stands at Plugins.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class FakeKubelet:
             "lastTransitionTime": self._timestamp(),
             "lastHeartbeatTime": self._timestamp(),
         }
-        info = {"kubeletVersion": f"v{self.version}.2", "operatingSystem": "linux", "architecture": os.uname().machine}
+        info = {"kubeletVersion": f"v{self.version}.0", "operatingSystem": "linux", "architecture": os.uname().machine}
         status = {"status": {"conditions": [ready], "nodeInfo": info}}
         await self.client.patch(
             kube.NODES, self.node, status, subresource="status", content_type=kube.STRATEGIC_MERGE_PATCH

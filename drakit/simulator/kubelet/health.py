@@ -18,6 +18,7 @@ __all__ = [
     "Health",
     "choose_stream",
     "clear",
+    "minor",
     "read",
     "report",
     "resources",
@@ -27,6 +28,7 @@ __all__ = [
 UNKNOWN, HEALTHY, UNHEALTHY = "Unknown", "Healthy", "Unhealthy"
 DEFAULT_TIMEOUT = 30.0
 _MESSAGE_BYTES = 1024
+_ON_SINCE = 36
 _V1, _V1ALPHA1 = "v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth"
 
 
@@ -45,12 +47,20 @@ Cache: TypeAlias = Mapping[str, Mapping[str, Health]]
 def choose_stream(advertised: Iterable[str], version: str) -> str | None:
     """The health service to call; None: no stream.
 
-    1.36 opens v1alpha1 on every plugin whatever it advertises; from 1.37 on the newest common one (H7).
+    1.36 opens v1alpha1 on every plugin whatever it advertises; from 1.37 on the newest common one (H7). Before, the
+    feature was off.
     """
-    if version == "1.36":
+    if minor(version) < _ON_SINCE:
+        return None
+    if minor(version) == _ON_SINCE:
         return _V1ALPHA1
     known = set(advertised)
     return next((service for service in (_V1, _V1ALPHA1) if service in known), None)
+
+
+def minor(version: str) -> int:
+    """36 of "1.36"."""
+    return int(version.partition(".")[2])
 
 
 def report(cache: Cache, driver: str, entries: Mapping[str, Health], now: float) -> tuple[Cache, frozenset[str]]:

@@ -51,6 +51,8 @@ from drakit.simulator.kubelet.timers import RECORDED, Timers
 __all__ = ["PluginError", "Plugins"]
 
 _LOG_LINES = 1000
+_RECORDED = 36
+_V1_SINCE = 34
 Wipe = Callable[[str], Awaitable[None]]
 HealthChanged = Callable[[str, frozenset[str]], None]
 Answered = TypeVar("Answered", PrepareAnswered, UnprepareAnswered)
@@ -70,7 +72,8 @@ class Plugins:
         timers: see Timers.
         clock: for everything but RPC deadlines.
         rng: order among drivers, jitter of backoffs.
-        version: of the kubelet: "1.36", or "1.37" for its way with health streams.
+        version: of the kubelet, "1.32" to "1.37": before 1.34 it speaks v1beta1 only, before 1.36 it asks for no
+            health; everything else is as recorded from 1.36.
         health_changed: told which devices (`pool/device`) of a driver are in another state now.
 
     Attributes:
@@ -96,7 +99,7 @@ class Plugins:
         self._version, self._health_changed = version, health_changed
         self.health: health.Cache = {}
         self._streams: dict[int, asyncio.Task[None]] = {}
-        self._state = State(claims=self._load())
+        self._state = State(supported=_supported(version), claims=self._load())
         self._changed = asyncio.Event()
         self._connections: dict[int, Connection] = {}
         self._wipes: dict[str, asyncio.Task[None]] = {}
@@ -287,7 +290,7 @@ class Plugins:
                     self._hear(driver, entries)
             except wire.RpcError as error:
                 self.log.append(f"Error receiving from WatchResources stream of {driver}: {error}")
-                final = error.unimplemented and self._version != "1.36"
+                final = error.unimplemented and health.minor(self._version) > _RECORDED
             finally:
                 self.health = health.clear(self.health, driver)
             if final:
@@ -309,3 +312,8 @@ class Plugins:
             return checkpoint.decode(files.REAL.read(self._checkpoint))
         except FileNotFoundError:
             return {}
+
+
+def _supported(version: str) -> tuple[str, ...]:
+    """The services that a kubelet of this version can call."""
+    return ("v1.DRAPlugin", "v1beta1.DRAPlugin") if health.minor(version) >= _V1_SINCE else ("v1beta1.DRAPlugin",)

@@ -105,6 +105,8 @@ class Socket(msgspec.Struct, frozen=True):
 class State(msgspec.Struct, frozen=True):
     """All of it. Dicts are never changed in place."""
 
+    supported: tuple[str, ...] = ("v1.DRAPlugin", "v1beta1.DRAPlugin")
+    """Services that the kubelet can call."""
     sockets: dict[str, Socket] = {}
     instances: tuple[Instance, ...] = ()
     """In order of registration: the last connected one of a driver is called (R28)."""

@@ -115,7 +115,7 @@ class TestRegistration:
     def test_the_first_of_the_plugins_versions_that_is_known_r27_02(
         self, versions: tuple[str, ...], chosen: str | None
     ) -> None:
-        assert choose_version(versions) == chosen
+        assert choose_version(versions, State().supported) == chosen
 
     def test_refusals_have_the_recorded_texts_02_03(self) -> None:
         def refusal(event: Introduced, state: State = State()) -> str:  # noqa: B008 - frozen

@@ -29,6 +29,7 @@ class TestRules:
     def test_which_stream_h7(self, advertised: tuple[str, ...], old: str, new: str | None) -> None:
         assert health.choose_stream(advertised, "1.36") == old
         assert health.choose_stream(advertised, "1.37") == new
+        assert health.choose_stream(advertised, "1.35") is None
 
     def test_changes_are_health_message_or_timeout_h8(self) -> None:
         cache, changed = health.report({}, DRIVER, {"p/a": Health("Healthy"), "p/b": Health("Healthy")}, 0)

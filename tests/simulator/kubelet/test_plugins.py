@@ -47,6 +47,19 @@ async def test_the_plugins_first_known_version_is_spoken_r27_02(
     assert plugin.calls == [(f"{called}.NodePrepareResources", ["c"])]
 
 
+async def test_an_old_kubelet_speaks_v1beta1_only(bench: Any, eventually: Any) -> None:
+    old, new = bench.plugin("old.example.com"), bench.plugin("new.example.com")
+    new.versions = ("v1.DRAPlugin",)
+    await old.start()
+    await new.start()
+    async with bench.kubelet(version="1.33") as kubelet:
+        await kubelet.registered("old.example.com")
+        await kubelet.prepare("p1", "pod", (claim(drivers=("old.example.com",)),))
+        await eventually(lambda: new.statuses)
+    assert old.calls == [("v1beta1.NodePrepareResources", ["c"])]
+    assert new.statuses[0][1].endswith('are supported by the kubelet (["v1beta1.DRAPlugin"])')
+
+
 async def test_share_ids_exist_in_v1_only_23(bench: Any) -> None:
     async def with_share(request: Any, context: Any) -> Any:
         return {
