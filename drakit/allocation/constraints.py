@@ -33,7 +33,7 @@ def lookup(device: resource.Device, driver: str, constraint: Constraint) -> reso
 
 def attribute_values(attribute: resource.DeviceAttribute, *, lists: bool) -> Values:
     """The values of an attribute; empty when its type is unknown, `FIRST_ONLY` without the list gate."""
-    if lists:
+    if lists and (attribute.ints or attribute.bools or attribute.strings or attribute.versions):
         for type_, several in (
             ("int", attribute.ints),
             ("bool", attribute.bools),

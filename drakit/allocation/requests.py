@@ -122,9 +122,12 @@ class Slot:
 
 
 class ClaimPlan:
-    """One claim: its slots, its constraints, and what is wrong with it."""
+    """One claim: its slots, its constraints, and what is wrong with it.
 
-    __slots__ = ("claim", "constraints", "fault", "index", "name", "slots")
+    `configurations` keeps what was merged for results, by the alternatives chosen.
+    """
+
+    __slots__ = ("claim", "configurations", "constraints", "fault", "index", "name", "slots")
 
     def __init__(self, index: int, claim: resource.ResourceClaim) -> None:
         self.index = index
@@ -132,6 +135,7 @@ class ClaimPlan:
         self.name = claim_name(claim)
         self.slots: tuple[Slot, ...] = ()
         self.constraints: tuple[Constraint, ...] = ()
+        self.configurations: dict[tuple[int, ...], tuple[resource.DeviceAllocationConfiguration, ...]] = {}
         self.fault: AllocationError | None = None
 
 

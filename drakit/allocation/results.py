@@ -46,8 +46,7 @@ class Template:
             pool, index = problem.place(choice.device)
             entries[choice.variant.claim].append(_Entry(choice, pool, index, problem, features))
         self._entries = [
-            (tuple(found), merge_configuration(claim, chosen))
-            for claim, found in zip(plan.claims, entries, strict=True)
+            (tuple(found), _configuration(claim, chosen)) for claim, found in zip(plan.claims, entries, strict=True)
         ]
 
     def render(
@@ -141,6 +140,17 @@ class _Entry:
             consumed_capacity=result.consumed_capacity,
             skip_node_operations=result.skip_node_operations,
         )
+
+
+def _configuration(
+    claim: ClaimPlan, chosen: dict[int, Variant]
+) -> tuple[resource.DeviceAllocationConfiguration, ...]:
+    """The merged configuration, computed once per combination of alternatives."""
+    key = tuple([chosen[slot.number].index if slot.number in chosen else 0 for slot in claim.slots])
+    found = claim.configurations.get(key)
+    if found is None:
+        found = claim.configurations[key] = merge_configuration(claim, chosen)
+    return found
 
 
 def merge_configuration(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,6 +27,10 @@ class Share:
         self.consumed = consumed
 
 
+_NO_SHARES: Final[dict[str, dict[str, Share]]] = {}
+"""Stands in pools without shares, as most are; never filled."""
+
+
 class PoolUse:
     """Allocated devices of one pool.
 
@@ -40,7 +44,7 @@ class PoolUse:
 
     def __init__(self) -> None:
         self.exclusive: dict[str, resource.ResourceClaim | str] = {}
-        self.shared: dict[str, dict[str, Share]] = {}
+        self.shared: dict[str, dict[str, Share]] = _NO_SHARES
         self.version = 0
 
     def consumed(self, device: str) -> dict[str, int]:
@@ -119,6 +123,8 @@ class AllocatedState:
             use.exclusive[result.device] = claim
             return
         consumed = {name: quantity.nano for name, quantity in result.consumed_capacity.items()}
+        if use.shared is _NO_SHARES:
+            use.shared = {}
         use.shared.setdefault(result.device, {})[result.share_id] = Share(_holder(claim), consumed)
 
     def _remove(self, result: resource.DeviceRequestAllocationResult) -> None:
@@ -129,10 +135,11 @@ class AllocatedState:
         if result.share_id is None:
             use.exclusive.pop(result.device, None)
             return
-        shares = use.shared.get(result.device, {})
-        shares.pop(result.share_id, None)
-        if not shares:
-            use.shared.pop(result.device, None)
+        shares = use.shared.get(result.device)
+        if shares is not None:
+            shares.pop(result.share_id, None)
+            if not shares:
+                del use.shared[result.device]
 
 
 def _holder(claim: resource.ResourceClaim | str) -> str:

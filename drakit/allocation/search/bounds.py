@@ -25,6 +25,7 @@ from drakit.allocation.counters import bits
 from drakit.allocation.search.problem import FIRST_ONLY, UNSET
 
 if TYPE_CHECKING:
+    from drakit.allocation.contents import Needs
     from drakit.allocation.requests import Constraint, Slot, Variant
     from drakit.allocation.search.overview import Overview
     from drakit.allocation.search.state import State
@@ -40,11 +41,11 @@ class Bounds:
         self._plan = overview.problem.plan
         self._possible = list(overview.possible)
         self._with_values: dict[tuple[int, int, int], int] = {}
-        self._values_of: dict[tuple[int, int], dict[int, int]] = {}
+        self._values_of: dict[tuple[str, bool, Needs | None, int], dict[int, int]] = {}
         for constraint in self._plan.constraints:
             if not constraint.distinct:
                 self._drop_dead_values(constraint)
-        self._crowds = [self._crowd(slot) for slot in self._plan.slots]
+        self._crowds: dict[int, list[tuple[int, int]]] = {}
 
     def hopeless(self, state: State, variant: Variant, picked: int, start: int) -> bool:
         """Whether no completion can exist from here."""
@@ -66,7 +67,10 @@ class Bounds:
             if not any(self._sufficient(state, each, variant.claim) for each in slot.variants):
                 return True
         outside = variant.every or variant.admin
-        for crowd, needed in self._crowds[variant.slot]:
+        crowds = self._crowds.get(variant.slot)
+        if crowds is None:
+            crowds = self._crowds[variant.slot] = self._crowd(self._plan.slots[variant.slot])
+        for crowd, needed in crowds:
             demand = needed if outside or own & ~crowd else needed + missing
             if demand > (crowd & ~used).bit_count():
                 return True
@@ -110,12 +114,14 @@ class Bounds:
 
     def _by_value(self, constraint: Constraint, variant: Variant) -> dict[int, int]:
         """Possible devices by value: one bit each, or `FIRST_ONLY`."""
-        key = (constraint.number, variant.number)
+        possible = self._possible[variant.number]
+        needs = variant.needs if variant.needs.selectors.derived else None
+        key = (constraint.attribute, constraint.distinct, needs, possible)
         found = self._values_of.get(key)
         if found is None:
             found = self._values_of[key] = {}
             problem = self._overview.problem
-            for device in bits(self._possible[variant.number]):
+            for device in bits(possible):
                 values = problem.value(constraint, variant, problem.device(device))
                 for value in (values,) if values == FIRST_ONLY or not values & (values - 1) else _split(values):
                     found[value] = found.get(value, 0) | 1 << device

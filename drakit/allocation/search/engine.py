@@ -45,7 +45,7 @@ class Prunings(msgspec.Struct, frozen=True, kw_only=True):
     bounds: bool = True
     interchange: bool = True
     memo: bool = True
-    patience: int = 24
+    patience: int = 16
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
