@@ -326,3 +326,38 @@ def test_retry_after_may_be_a_date() -> None:
     assert errors.from_answer(429, b"", "soon").retry_after is None
     body = json.dumps({"kind": "Status", "details": {"retryAfterSeconds": 3}}).encode()
     assert errors.from_answer(429, body).retry_after == 3.0
+
+
+async def test_a_claim_goes_there_and_back_through_v1beta1_whole(client: Any, server: Any) -> None:
+    stored = {
+        "apiVersion": "resource.k8s.io/v1beta1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "c", "namespace": "n"},
+        "spec": {
+            "devices": {
+                "requests": [
+                    {
+                        "name": "a",
+                        "deviceClassName": "cls",
+                        "count": 2,
+                        "allocationMode": "ExactCount",
+                        "later": {"x": 1},
+                    },
+                    {"name": "b", "deviceClassName": "", "firstAvailable": [{"name": "s", "deviceClassName": "cls"}]},
+                ],
+                "later": [1],
+            },
+            "later": True,
+        },
+        "status": {"later": "x"},
+    }
+
+    def serve(request: web.Request) -> web.Response:
+        return answer(stored) if "/v1beta1/" in request.path else web.Response(status=404)
+
+    server.script(serve)
+    found = await client.get(kube.RESOURCE_CLAIMS, "c", namespace="n")
+    assert found["spec"]["devices"]["requests"][0]["exactly"]["count"] == 2
+    assert "exactly" not in found["spec"]["devices"]["requests"][1]
+    await client.update(kube.RESOURCE_CLAIMS, found, subresource="status")
+    assert server.seen[-1].json() == stored

@@ -14,7 +14,7 @@ from drakit.api.resource import Device, DeviceAttribute
 from drakit.driver.publication.layout import SliceContent
 from drakit.driver.publication.resources import Pool, PoolSlice
 
-__all__ = ["DEFAULT_FALLBACKS", "GATES", "UNKNOWN", "Fallback", "dropped", "hinted", "without"]
+__all__ = ["DEFAULT_FALLBACKS", "GATES", "UNKNOWN", "Fallback", "Gate", "dropped", "hinted", "uses", "without"]
 
 UNKNOWN = "unknown"
 
@@ -147,6 +147,14 @@ def _lost(gate: Gate, sent: SliceContent, stored: SliceContent) -> bool:
         return True
     kept = {device.name: device for device in stored.devices}
     return any(gate.part(device) != gate.part(kept[device.name]) for device in sent.devices if device.name in kept)
+
+
+def uses(gate: Gate, content: SliceContent) -> bool:
+    """Whether anything in the slice belongs to the gate."""
+    part = gate.slice_part(content)
+    if any(part) if isinstance(part, tuple | list) else part:
+        return True
+    return any(_uses(gate, device) for device in content.devices)
 
 
 def hinted(content: SliceContent, fields: tuple[str, ...]) -> tuple[str, ...]:

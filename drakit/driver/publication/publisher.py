@@ -11,7 +11,9 @@ import msgspec
 from drakit import kube
 from drakit.clock import SYSTEM, Clock
 from drakit.driver.publication.decision import Actions, decide
-from drakit.driver.publication.features import DEFAULT_FALLBACKS, Fallback
+from drakit.driver.publication.features import Fallback
+from drakit.driver.publication.gates import GateState
+from drakit.driver.publication.layout import SliceContent, cut
 from drakit.driver.publication.metrics import Metrics
 from drakit.driver.publication.normalise import Adjustment, Normaliser, Policy
 from drakit.driver.publication.observation import Observation
@@ -28,8 +30,6 @@ _log = logging.getLogger(__name__)
 REPAIR_SECONDS = 1.0
 """From somebody else's change to our repair: enough for a burst of changes to become one pass."""
 STANDBY_SECONDS = 1.0
-PROBE_SECONDS = 3600.0
-"""After so long, what the server dropped is tried again: a gate may have been turned on."""
 
 
 class Publisher:
@@ -88,11 +88,9 @@ class Publisher:
         self._owner = owner or (Owner.node(node) if node else None)
         self._labels = dict(labels or {})
         self._normaliser = Normaliser(driver, policy)
-        self._fallbacks = {**DEFAULT_FALLBACKS, **(fallbacks or {})}
+        self._gates = GateState(fallbacks, clock, self._on_gate_off)
         self._may_publish = may_publish
         self._on_event = on_event or (lambda _type, _reason, _message: None)
-        self._off: dict[str, Fallback] = {}
-        self._probe_at: float | None = None
         self._uid_known_at = float("-inf")
         self._works: dict[str, PoolWork] = {}
         self._wanted: DriverResources | None = None
@@ -187,7 +185,7 @@ class Publisher:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is published, but not as the driver meant it."""
-        gates = sorted({gate for dropped in self.dropped.values() for gate in dropped.gates} | set(self._off))
+        gates = sorted({gate for dropped in self.dropped.values() for gate in dropped.gates} | set(self._gates.off))
         return (
             *(f"the API server drops fields of feature gate {gate}: is it on?" for gate in gates),
             *map(str, self.adjustments),
@@ -221,7 +219,7 @@ class Publisher:
                 clock=self._clock,
                 metrics=self.metrics,
                 on_dropped=self._on_dropped,
-                turn_off=self._turn_off,
+                turn_off=self._gates.turn_off,
             )
             reflector.listeners.append(self._on_change)
             await reflector.synced.wait()
@@ -262,6 +260,7 @@ class Publisher:
     async def _wait(self) -> None:
         while True:
             dues = [work.due for work in self._works.values() if work.due is not None]
+            dues += [self._gates.probe_at] if self._gates.probe_at is not None else []
             if self._wanted is None or not dues:
                 self._wake.clear()
                 await self._wake.wait()
@@ -277,7 +276,8 @@ class Publisher:
 
     async def _pass(self) -> None:
         now = self._clock.monotonic()
-        self._probe(now)
+        if self._gates.probe_at is not None and now >= self._gates.probe_at:
+            await self._probe(now)
         for work in [work for work in self._works.values() if work.due is not None and work.due <= now]:
             work.due = None
             try:
@@ -291,14 +291,29 @@ class Publisher:
         self.metrics.devices.set(sum(work.status.devices for work in self._works.values()))
         self._passed.set()
 
-    def _probe(self, now: float) -> None:
-        if self._probe_at is not None and now >= self._probe_at:
-            self._probe_at = None
-            self._off.clear()
-            self.dropped.clear()
-            for work in self._works.values():
-                work.unlearn()
-                work.schedule(now)
+    async def _probe(self, now: float) -> None:
+        """Find out by dry runs whether a gate has been turned on, and by writing what was dropped before."""
+        assert self._writer is not None
+        writer, stamp = self._writer, self._stamp()
+        for work in list(self._works.values()):
+            if work.pool is None:
+                continue
+
+            async def try_out(content: SliceContent, work: PoolWork = work) -> SliceContent | None:
+                return await writer.try_out(work, content, stamp)
+
+            try:
+                turned_on = await self._gates.probe(cut(work.pool), try_out)
+                turned_on |= await work.relearn(try_out)
+            except (kube.ApiError, kube.CredentialsError) as error:
+                _log.warning("cannot tell whether feature gates are on: %s", error)
+                self._gates.noticed(())
+                continue
+            if turned_on:
+                for each in self._works.values():
+                    each.schedule(now)
+        if self.dropped:
+            self._gates.noticed(())
 
     def _work(self, name: str) -> PoolWork:
         if name not in self._works:
@@ -310,6 +325,7 @@ class Publisher:
     async def _sync(self, work: PoolWork) -> None:
         assert self._observation is not None
         assert self._writer is not None
+        writer = self._writer
         if not await self._is_publisher():
             work.status = msgspec.structs.replace(work.status, state=PoolState.STANDBY, reason="")
             work.schedule(self._clock.monotonic() + STANDBY_SECONDS)
@@ -319,7 +335,7 @@ class Publisher:
         if work.pool is not None:
             await self._resolve_owner(fresh=not observed)
         stamp = self._stamp()
-        contents = work.contents(observed, self._off)
+        contents = work.contents(observed, self._gates.off)
         if faults := work.faults(contents, stamp):
             more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
             self._refuse(work, f"{faults[0]}{more}", "Check")
@@ -332,8 +348,11 @@ class Publisher:
         if actions and (wait := work.spend(now)):
             work.schedule(now + wait)
             return
+        if actions.writes and await self._gates.verify(contents, lambda content: writer.try_out(work, content, stamp)):
+            work.schedule(now)
+            return
         try:
-            await self._writer.perform(work, actions, stamp)
+            await writer.perform(work, actions, stamp)
         except RefusedError as error:
             self._refuse(work, str(error), "Api")
         else:
@@ -380,23 +399,15 @@ class Publisher:
             for gate in dropped.gates:
                 self.metrics.dropped.labels(gate).inc()
         self.dropped[dropped.pool, dropped.index] = dropped
-        self._probe_at = self._probe_at or self._clock.monotonic() + PROBE_SECONDS
-        for gate in dropped.gates:
-            if self._fallbacks.get(gate) is Fallback.WITHHOLD:
-                self._turn_off(gate)
+        self._gates.noticed(dropped.gates)
 
-    def _turn_off(self, gate: str) -> bool:
-        """Publish without a gate's fields from now on; whether that is new."""
-        if gate in self._off:
-            return False
-        self._off[gate] = self._fallbacks.get(gate, Fallback.KEEP)
-        self._probe_at = self._probe_at or self._clock.monotonic() + PROBE_SECONDS
-        message = f"feature gate {gate} seems to be off: publishing without it ({self._off[gate].value})"
+    def _on_gate_off(self, gate: str, fallback: Fallback) -> None:
+        message = f"feature gate {gate} seems to be off: publishing without it ({fallback.value})"
         _log.warning("%s", message)
         self._on_event("Warning", "FeatureGateOff", message)
         for work in self._works.values():
             work.schedule(self._clock.monotonic())
-        return True
+        self._wake.set()
 
     def _succeeded(self, work: PoolWork, actions: Actions, contents: tuple[Any, ...]) -> None:
         observed = self._observation.pool(work.name) if self._observation else []

@@ -10,6 +10,7 @@ from drakit.api.resource import Device
 from drakit.driver.publication import checking, features, taints
 from drakit.driver.publication.decision import Desired
 from drakit.driver.publication.features import Fallback
+from drakit.driver.publication.gates import TryOut
 from drakit.driver.publication.layout import SliceContent, cut, is_limited
 from drakit.driver.publication.naming import decode_index, width
 from drakit.driver.publication.resources import Pool
@@ -157,10 +158,20 @@ class PoolWork:
         self._learned = [(s, t) for s, t in self._learned if s is not sent and s in self._timed]
         self._learned.append((sent, stored))
 
-    def unlearn(self) -> None:
-        """Try again what the server has dropped or refused."""
-        self._learned.clear()
-        self.refusals.clear()
+    async def relearn(self, try_out: TryOut) -> bool:
+        """Try again what the server has dropped; whether it would keep something now.
+
+        Raises:
+            ApiError: the server could not tell.
+        """
+        kept = []
+        for sent, stored in self._learned:
+            found = await try_out(sent)
+            if found is None or not same(sent, found):
+                kept.append((sent, stored))
+        turned_on = len(kept) < len(self._learned)
+        self._learned = kept
+        return turned_on
 
     def refused(self, index: int, content: SliceContent, now: float) -> bool:
         """Whether this very content was refused and it is not time to try again."""

@@ -10,6 +10,7 @@ from drakit import kube
 from drakit.clock import Clock
 from drakit.driver.publication import features, naming, slices
 from drakit.driver.publication.decision import Actions, Write
+from drakit.driver.publication.layout import SliceContent
 from drakit.driver.publication.metrics import Metrics
 from drakit.driver.publication.observation import Observation
 from drakit.driver.publication.slices import ObservedSlice, Stamp
@@ -87,6 +88,17 @@ class Writer:
                 raise transient[0]
             if errors:
                 raise errors[0]
+
+    async def try_out(self, work: PoolWork, content: SliceContent, stamp: Stamp) -> SliceContent | None:
+        """What the server would make of a new slice, by a dry run; None when that cannot be read.
+
+        Raises:
+            ApiError: it would refuse it, or could not tell.
+        """
+        metadata = {"generateName": naming.generate_name(0, naming.width(1), stamp.driver, "probe")}
+        body = slices.body(content, stamp, pool=work.name, generation=1, count=1, metadata=metadata)
+        answer = await self._client.create(kube.RESOURCE_SLICES, body, query={"dryRun": "All"})
+        return slices.observe(answer).content
 
     async def _delete(self, found: ObservedSlice) -> None:
         try:

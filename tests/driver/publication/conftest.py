@@ -119,7 +119,8 @@ class Lab:
     def writes(self) -> dict[str, int]:
         """Writes of slices since the last `forget`, by verb."""
         verbs = ("create", "update", "patch", "delete", "deletecollection")
-        counts = {verb: self.server.requests.count(verb, "resourceslices") for verb in verbs}
+        calls = [call for call in self.server.requests.calls if call.resource == "resourceslices" and not call.dry_run]
+        counts = {verb: sum(call.verb == verb for call in calls) for verb in verbs}
         return {verb: count for verb, count in counts.items() if count}
 
     def forget(self) -> None:
