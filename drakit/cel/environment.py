@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from drakit.cel.checker import Declared, check
 from drakit.cel.declarations.kubernetes import AUTHORIZER
+from drakit.cel.depth import deeply
 from drakit.cel.errors import CompileError, Issue, render
 from drakit.cel.folding import fold
 from drakit.cel.libraries import CONSUMABLE_CAPACITY, DEVICE, LIST_TYPE_ATTRIBUTES, dialect
@@ -95,7 +96,10 @@ class Environment:
             if program is not None:
                 self._programs[key] = program
                 return program
-        program = self._compile(expression, result)
+        try:
+            program = deeply(lambda: self._compile(expression, result))
+        except RecursionError:
+            raise render(expression, [Issue(-1, _TOO_DEEP)]) from None
         with self._lock:
             self._programs[key] = program
             while len(self._programs) > _CAPACITY:
@@ -103,33 +107,19 @@ class Environment:
         return program
 
     def _compile(self, expression: str, result: str) -> Program:
-        try:
-            root = self.checked(expression)
-            attribute = self._dialect.attribute if self.device else None
-            check_type(root.type, result, attribute, lists=LIST_TYPE_ATTRIBUTES in self.features)
-            return Program(
-                expression,
-                root,
-                fold(root, self._dialect.functions),
-                functions=self._dialect.functions,
-                variables=self._variables,
-                device=self.device,
-                list_costs=self._dialect.list_costs,
-                result=result,
-            )
-        except RecursionError:
-            raise render(expression, [Issue(-1, _TOO_DEEP)]) from None
-
-    def parse(self, expression: str) -> Node:
-        """The tree of an expression, macros expanded, not checked.
-
-        Raises:
-            CompileError: It does not parse.
-        """
-        try:
-            return parse(expression, self._dialect.macros)
-        except RecursionError:
-            raise render(expression, [Issue(-1, _TOO_DEEP)]) from None
+        root = self.checked(expression)
+        attribute = self._dialect.attribute if self.device else None
+        check_type(root.type, result, attribute, lists=LIST_TYPE_ATTRIBUTES in self.features)
+        return Program(
+            expression,
+            root,
+            fold(root, self._dialect.functions),
+            functions=self._dialect.functions,
+            variables=self._variables,
+            device=self.device,
+            list_costs=self._dialect.list_costs,
+            result=result,
+        )
 
     def checked(self, expression: str) -> Node:
         """The typed tree of an expression.
@@ -137,11 +127,8 @@ class Environment:
         Raises:
             CompileError: It does not parse or has type errors.
         """
-        root = self.parse(expression)
-        try:
-            issues = check(root, self._declared) or validate(root, literals=self._dialect.validators)
-        except RecursionError:
-            raise render(expression, [Issue(-1, _TOO_DEEP)]) from None
+        root = parse(expression, self._dialect.macros)
+        issues = check(root, self._declared) or validate(root, literals=self._dialect.validators)
         if issues:
             raise render(expression, issues)
         return root

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from drakit.cel import literals
+from drakit.cel.depth import deeply
 from drakit.cel.errors import Issue, render
 from drakit.cel.macros import MacroError, expand
 from drakit.cel.syntax import Call, Entry, Ident, ListNode, Literal, MapNode, Node, Select, StructNode
@@ -111,9 +112,15 @@ def parse(text: str, macros: Macros) -> Node:
         limit = f"expression code point size exceeds limit: size: {len(text)}, limit {_MAX_CODE_POINTS}"
         raise render(text, [Issue(-1, limit)])
     issues: list[Issue] = []
-    parser = _Parser(tokenize(text, issues), text, macros, issues)
+    tokens = tokenize(text, issues)
+    lexical = len(issues)
+
+    def start() -> Node:
+        del issues[lexical:]
+        return _Parser(tokens, text, macros, issues).start()
+
     try:
-        node = parser.start()
+        node = deeply(start)
     except (_SyntaxStopError, RecursionError) as error:
         if isinstance(error, RecursionError):
             issues.append(Issue(-1, f"expression recursion limit exceeded: {MAX_DEPTH}"))
@@ -180,24 +187,12 @@ class _Parser:
     # --- the grammar
 
     def expression(self) -> Node:
+        """A ternary of `||` of `&&` of relations, on explicit stacks; chains become balanced trees."""
         self.expressions += 1
         if self.expressions > MAX_DEPTH:
             self.stop(-1, f"expression recursion limit exceeded: {MAX_DEPTH}")
-        node = self.logical()
-        if self.token.kind == "?":
-            height = self.height
-            offset = self.advance().offset
-            first = self.logical()
-            height = max(height, self.height)
-            self.expect(":")
-            second = self.expression()
-            self.height = max(height, self.height) + 1
-            node = Call(offset, "_?_:_", None, [node, first, second])
-        self.expressions -= 1
-        return node
-
-    def logical(self) -> Node:
-        """`||` of `&&` of relations, on explicit stacks; chains become balanced trees."""
+        parts: list[Node] = []
+        offset = highest = 0
         relations, calculations = self.relations, self.calculations
         ors: list[Node] = []
         or_offsets: list[int] = []
@@ -205,7 +200,6 @@ class _Parser:
         and_offsets: list[int] = []
         operands: list[tuple[Node, int]] = []
         operators: list[Token] = []
-        highest = 0
         while True:
             pending = sum(1 for each in operators if _PRECEDENCE[each.kind] > 1)
             self.relations = relations + 1 + len(operators) - pending
@@ -231,8 +225,21 @@ class _Parser:
             if kind == "||":
                 or_offsets.append(self.advance().offset)
                 continue
-            self.relations, self.calculations, self.height = relations, calculations, highest
-            return _balanced("_||_", ors, or_offsets)
+            parts.append(_balanced("_||_", ors, or_offsets))
+            ors, or_offsets = [], []
+            if kind == "?" and len(parts) == 1:
+                offset = self.advance().offset
+                continue
+            break
+        self.relations, self.calculations = relations, calculations
+        if len(parts) == 2:
+            self.expect(":")
+            parts.append(self.expression())
+            highest = max(highest, self.height) + 1
+            parts = [Call(offset, "_?_:_", None, parts)]
+        self.expressions -= 1
+        self.height = highest
+        return parts[0]
 
     def operand(self) -> Node:
         """A unary expression with all its selections, calls and indices."""
@@ -247,10 +254,29 @@ class _Parser:
             bare = self.token.kind == "-" and self.peek() not in _NUMBERS
             if self.token.kind not in _STARTS or self.token.kind == "!" or bare:
                 self.no_alternative(token)
-        node = self.primary()
+        kind = self.token.kind
+        if kind == "(":
+            self.advance()
+            node = self.expression()
+            self.expect(")")
+        elif kind == "IDENTIFIER" and self.peek() == "(":
+            node = self.global_call("")
+        elif kind == "[":
+            node = self.list_literal()
+        elif kind == "{":
+            node = self.map_literal()
+        else:
+            node = self.primary()
         while True:
             kind = self.token.kind
-            if kind == ".":
+            if kind == "." and self.peek() == "IDENTIFIER" and self.peek(2) == "(":
+                height = self.height
+                self.advance()
+                name, place = self.advance(), self.advance().offset
+                arguments = self.arguments()
+                self.height = max(height, self.height) + 1
+                node = self.call(place, name.text, node, arguments)
+            elif kind == ".":
                 node = self.selection(node)
             elif kind == "[":
                 node = self.index_of(node)
@@ -279,19 +305,10 @@ class _Parser:
         if kind in _NUMBERS:
             self.advance()
             return self.literal(token, literals.int_value if kind == "NUM_INT" else literals.double_value)
-        if kind == "(":
-            self.advance()
-            node = self.expression()
-            self.expect(")")
-            return node
         return self.other_primary(token)
 
     def other_primary(self, token: Token) -> Node:
         kind = token.kind
-        if kind == "[":
-            return self.list_literal()
-        if kind == "{":
-            return self.map_literal()
         if kind not in _STARTS:
             self.unexpected(_STARTS)
         self.advance()
@@ -300,6 +317,8 @@ class _Parser:
         if kind == ".":
             if self.token.kind != "IDENTIFIER":
                 self.no_alternative(token)
+            if self.peek() == "(":
+                return self.global_call(".", token.offset)
             return self.name(self.advance(), ".", token.offset)
         if kind == "NUM_UINT":
             return self.literal(token, literals.uint_value)
@@ -328,14 +347,16 @@ class _Parser:
             self.issues.append(Issue(token.offset, str(error)))
             return Literal(token.offset, None)
 
+    def global_call(self, dot: str, start: int | None = None) -> Node:
+        token = self.advance()
+        if token.text in RESERVED:
+            self.issues.append(Issue(token.offset if start is None else start, f"reserved identifier: {token.text}"))
+        place = self.advance().offset
+        return self.call(place, dot + token.text, None, self.arguments())
+
     def name(self, token: Token, dot: str, start: int | None = None) -> Node:
-        """An identifier, a call of a global function, or a message literal."""
+        """An identifier or a message literal."""
         offset = token.offset if start is None else start
-        if self.token.kind == "(":
-            if token.text in RESERVED:
-                self.issues.append(Issue(offset, f"reserved identifier: {token.text}"))
-            place = self.advance().offset
-            return self.call(place, dot + token.text, None, self.arguments())
         if self.token.kind in ("{", ".") and self.is_message():
             return self.message(token, dot)
         if token.text in RESERVED:
@@ -386,16 +407,10 @@ class _Parser:
             self.advance()
             self.expect_name(dot)
             name = self.advance()
-            self.height = height  # optional selections are calls, which upstream counts as selections
             self.height = height + 1
             return Call(dot.offset, "_?._", None, [operand, Literal(name.offset, self.field_name(name))])
         self.expect_name(dot)
         name = self.advance()
-        if self.token.kind == "(" and name.kind == "IDENTIFIER":
-            place = self.advance().offset
-            arguments = self.arguments()
-            self.height = max(height, self.height) + 1
-            return self.call(place, name.text, operand, arguments)
         self.height = height + 1
         return Select(dot.offset, operand, self.field_name(name))
 

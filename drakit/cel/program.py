@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from drakit.cel import results
 from drakit.cel.cost import MAX_COST, estimate
+from drakit.cel.depth import deeply
 from drakit.cel.device import DeviceView
 from drakit.cel.errors import EvaluationError
 from drakit.cel.exact import Builder
@@ -135,7 +136,8 @@ class Program:
         """
         if self._exact is None:
             builder = Builder(self._functions, self._constants, self._variables)
-            self._exact = _closure(builder, self._root), builder.slots - len(self._variables)
+            closure = _closure(builder, self._root)
+            self._exact = closure, builder.slots - len(self._variables)
         closure, more = self._exact
         return _run(closure, [*variables, *[MISSING] * more])
 
@@ -147,7 +149,8 @@ class Program:
         """
         if self._metered is None:
             builder = Metered(self._functions, self._constants, self._variables, list_costs=self._list_costs)
-            self._metered = _closure(builder, self._root), builder.slots - len(self._variables) - 1
+            closure = _closure(builder, self._root)
+            self._metered = closure, builder.slots - len(self._variables) - 1
         closure, more = self._metered
         balance = [limit]
         value = _run(closure, [*variables, balance, *[MISSING] * more])
@@ -156,14 +159,14 @@ class Program:
 
 def _closure(builder: Builder, root: Node) -> Callable[[list[Any]], Any]:
     try:
-        return builder.build(root)
+        return deeply(lambda: builder.build(root))
     except RecursionError:
         raise EvaluationError(_TOO_DEEP) from None
 
 
 def _run(closure: Callable[[list[Any]], Any], slots: list[Any]) -> Any:
     try:
-        return closure(slots)
+        return deeply(lambda: closure([*slots]))
     except RecursionError:
         raise EvaluationError(_TOO_DEEP) from None
     except MemoryError:

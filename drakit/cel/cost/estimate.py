@@ -170,7 +170,7 @@ class _Estimator:
     def list_literal(self, node: ListNode) -> Range:
         total, item = FREE, (TOP if node.elements else 0, 0)
         for element in node.elements:
-            total = ranges.add(total, self.cost(element))
+            total = ranges.add(total, _COST[element.__class__](self, element))
             item = ranges.union(item, self.size_or_unknown(element))
         self.entries[node] = _Entries("list", ONE, item)
         return ranges.add(total, LIST_COST)
