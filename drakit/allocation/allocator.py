@@ -18,8 +18,9 @@ from drakit.allocation.state import AllocatedState
 from drakit.allocation.taints import apply_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from drakit.allocation.explain.report import Report
     from drakit.allocation.pools import Pool
     from drakit.allocation.requests import Plan, Variant
     from drakit.allocation.spaces import Space
@@ -111,6 +112,25 @@ class Allocator:
         if isinstance(found, Template):
             return found.render(plan, space.pools, name, self._share_id)
         raise found(plan, space.pools)
+
+    def explain(self, node: core.Node, claims: Sequence[resource.ResourceClaim]) -> Report:
+        """Say per claim, request and device why the claims do not fit on a node, and what would help.
+
+        Never raises what `allocate` raises: errors are part of the report.
+        """
+        from drakit.allocation.explain import explain
+
+        return explain(self, node, claims)
+
+    @property
+    def classes(self) -> Mapping[str, resource.DeviceClass]:
+        """The classes by name."""
+        return self._classes
+
+    @property
+    def spaces(self) -> Spaces:
+        """The slices, with the taints of rules, and which nodes see them."""
+        return self._spaces
 
     def plan(self, claims: Sequence[resource.ResourceClaim]) -> Plan:
         """The claims compiled for the search.

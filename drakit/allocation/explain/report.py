@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from drakit.allocation.reasons import Reason
-
 if TYPE_CHECKING:
+    from drakit.allocation.reasons import Reason
     from drakit.cel.why import Fact
 
 __all__ = [
     "Change",
+    "Chosen",
     "ClaimReport",
     "Conflict",
     "ConstraintRef",
