@@ -10,7 +10,7 @@ from drakit.allocation.contents import is_odd
 from drakit.allocation.reasons import PoolIncomplete, PoolInvalid, PoolObsolete
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from drakit.allocation.compatibility import Groups
     from drakit.allocation.contents import Contents, PoolContent
@@ -236,7 +236,7 @@ class Reach(NamedTuple):
 class Gatherer:
     """What pools need of their allocator: contents, allocated state, and all slices by pool."""
 
-    __slots__ = ("_conditions", "by_pool", "contents", "groups_off", "partitionable", "sharing", "state")
+    __slots__ = ("_by_pool", "_conditions", "contents", "groups_off", "partitionable", "sharing", "slices", "state")
 
     def __init__(self, contents: Contents, state: AllocatedState) -> None:
         features = contents.features
@@ -245,7 +245,8 @@ class Gatherer:
         self.partitionable = features.partitionable_devices
         self.sharing = features.consumable_capacity
         self.groups_off = not features.device_compatibility_groups
-        self.by_pool: dict[tuple[str, str], list[resource.ResourceSlice]] = {}
+        self.slices: Callable[[], Iterable[resource.ResourceSlice]] = tuple
+        self._by_pool: dict[tuple[str, str], list[resource.ResourceSlice]] | None = None
         self._conditions: dict[object, Condition] = contents.conditions
 
     def condition(self, content: PoolContent, reach: Reach | None, use: PoolUse | None) -> Condition:
@@ -270,6 +271,15 @@ class Gatherer:
                 self._conditions.clear()
             found = self._conditions[key] = Condition(content, Reach(usable, failing), exclusive, allocated, consumed)
         return found
+
+    @property
+    def by_pool(self) -> dict[tuple[str, str], list[resource.ResourceSlice]]:
+        """All slices by pool; most nodes never need it, so it is made when first asked for and then kept up to date."""
+        if self._by_pool is None:
+            self._by_pool = {}
+            for each in self.slices():
+                self._by_pool.setdefault((each.spec.driver, each.spec.pool.name), []).append(each)
+        return self._by_pool
 
     def single(self, slice_: resource.ResourceSlice) -> Pool | None:
         """The pool that is just this slice; None when there is more to look at. A short cut for the usual case."""

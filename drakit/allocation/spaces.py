@@ -116,43 +116,68 @@ class Spaces:
         self._commons: dict[Hashable, Common] = {}
         self._found: dict[str, tuple[Mapping[str, str], bool, Space]] = {}
         self._skipping = False
-        by_pool = gatherer.by_pool
+        gatherer.slices = self.slices
+        on_nodes = self._on_node
         for each in slices:
             spec = each.spec
             if spec.node_name:
-                on_node = self._on_node.get(spec.node_name)
+                on_node = on_nodes.get(spec.node_name)
                 if on_node is None:
-                    self._on_node[spec.node_name] = [each]
+                    on_nodes[spec.node_name] = [each]
                 else:
                     on_node.append(each)
             else:
                 self._shared.append(each)
             if spec.skip_node_operations:
                 self._skipping = True
-            key = (spec.driver, spec.pool.name)
-            same_pool = by_pool.get(key)
-            if same_pool is None:
-                by_pool[key] = [each]
-            else:
-                same_pool.append(each)
 
     def slices(self) -> list[resource.ResourceSlice]:
         """All slices."""
         return [each for several in (*self._on_node.values(), self._shared) for each in several]
 
+    def on_node(self, name: str) -> Sequence[resource.ResourceSlice]:
+        """Slices of one node by name, whatever gates say."""
+        return self._on_node.get(name, ())
+
+    @property
+    def shared(self) -> Sequence[resource.ResourceSlice]:
+        """Slices that belong to no single node by name, whatever gates say."""
+        return self._shared
+
+    @property
+    def count(self) -> int:
+        """Number of all slices."""
+        return len(self._shared) + sum(map(len, self._on_node.values()))
+
+    def same_pool(self, slice_: resource.ResourceSlice) -> Sequence[resource.ResourceSlice]:
+        """All slices of the slice's pool, of all generations and nodes."""
+        return self._gatherer.by_pool[slice_.spec.driver, slice_.spec.pool.name]
+
+    def reached(self, node: core.Node) -> list[resource.ResourceSlice]:
+        """The slices that are for a node, of all generations.
+
+        Raises:
+            AllocationError: The node selector of a slice cannot be parsed.
+        """
+        name, labels = node.metadata.name, node.metadata.labels
+        own = [each for each in self.on_node(name) if self._supported(each)]
+        return own + [each for each, _ in _pairs(self._matching(name, labels))]
+
     def add(self, slice_: resource.ResourceSlice) -> None:
         """Take in one more slice."""
         spec = slice_.spec
+        by_pool = self._gatherer.by_pool
         self._skipping = self._skipping or bool(spec.skip_node_operations)
         (self._on_node.setdefault(spec.node_name, []) if spec.node_name else self._shared).append(slice_)
-        self._gatherer.by_pool.setdefault((spec.driver, spec.pool.name), []).append(slice_)
+        by_pool.setdefault((spec.driver, spec.pool.name), []).append(slice_)
         self._forget(slice_)
 
     def remove(self, slice_: resource.ResourceSlice) -> None:
         """Forget a slice that was added before (this very object)."""
         spec = slice_.spec
+        by_pool = self._gatherer.by_pool
         _discard(self._on_node.get(spec.node_name, []) if spec.node_name else self._shared, slice_)
-        _discard(self._gatherer.by_pool.get((spec.driver, spec.pool.name), []), slice_)
+        _discard(by_pool.get((spec.driver, spec.pool.name), []), slice_)
         self._forget(slice_)
 
     def _forget(self, slice_: resource.ResourceSlice) -> None:

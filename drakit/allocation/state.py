@@ -78,6 +78,8 @@ class AllocatedState:
         """The state that the allocations in `claims` make up; claims without an allocation are skipped."""
         state = cls()
         pools = state.pools
+        driver = pool = ""
+        use = PoolUse()
         for claim in claims:
             allocation = claim.status.allocation
             if allocation is None:
@@ -86,10 +88,12 @@ class AllocatedState:
                 if result.share_id is not None or result.admin_access:
                     state._add(claim, result)
                     continue
-                key = (result.driver, result.pool)
-                use = pools.get(key)
-                if use is None:
-                    use = pools[key] = PoolUse()
+                if result.pool != pool or result.driver != driver:  # results of one pool mostly follow each other
+                    driver, pool = result.driver, result.pool
+                    found = pools.get((driver, pool))
+                    if found is None:
+                        found = pools[driver, pool] = PoolUse()
+                    use = found
                 use.exclusive[result.device] = claim
         return state
 
