@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from drakit.allocation.explain.reasons import (
     AllOrNothing,
     Feature,
@@ -92,7 +94,7 @@ def _claim(report: Report, claim: ClaimReport) -> Iterator[str]:
 
 def _request(report: Report, request: RequestReport) -> str:
     if request.error:
-        return request.error
+        return request.error.partition(": ")[2] if request.error.startswith("claim ") else request.error
     if not request.devices:
         elsewhere = f"; {_counted(report.elsewhere, 'slice')} for other nodes" if report.elsewhere else ""
         return f"the node sees no devices{elsewhere}"
@@ -132,9 +134,19 @@ def _group(reasons: Sequence[Reason | None]) -> str:
         )
         verb = "fails" if number == 1 else "fail"
         which = f"selector {first.index}" + (f" of class {first.owner}" if first.source == CLASS else "")
-        return f"{number} {verb} {which}" + (f": {_listed(facts, '; ')}" if facts else f": {first.expression}")
-    distinct = dict.fromkeys(phrase(each) for each in reasons if each is not None)
-    return f"{number} {_listed(distinct, ' or ')}"
+        return f"{number} {verb} {which}" + (f": {_listed(facts, ' or ')}" if facts else f": {first.expression}")
+    if isinstance(first, AttributeConflict):
+        clashes = [each for each in reasons if isinstance(each, AttributeConflict)]
+        values = dict.fromkeys(value for each in clashes for value in each.values)
+        others = dict.fromkeys(other for each in clashes for other in each.others)
+        relation = "also in" if first.distinct else "unlike"
+        return f"{number} with {first.attribute} {_listed(values)} {relation} {_listed(others)}"
+    if isinstance(first, CountersShort | CapacityShort):
+        shortages = [each for each in reasons if isinstance(each, CountersShort | CapacityShort)]
+        held = dict.fromkeys(name for each in shortages for name in each.holders)
+        distinct = dict.fromkeys(phrase(msgspec.structs.replace(each, holders=())) for each in shortages)
+        return f"{number} {_listed(distinct, ' or ')}" + (f", used by {_listed(held)}" if held else "")
+    return f"{number} {_listed(dict.fromkeys(phrase(each) for each in reasons if each is not None), ' or ')}"
 
 
 def _key(reason: Reason) -> str:
@@ -144,9 +156,12 @@ def _key(reason: Reason) -> str:
             return ""
         case SelectorUnmet():
             return f"{reason.source} {reason.index}"
-        case CountersShort() | CapacityShort() | AttributeConflict() | GroupsIncompatible():
-            name = getattr(reason, "name", "") or getattr(reason, "counter", "") or getattr(reason, "attribute", "")
-            return f"{type(reason).__name__} {name}"
+        case CountersShort():
+            return f"{reason.counter_set} {reason.counter} {reason.need > 0}"
+        case CapacityShort():
+            return reason.name
+        case AttributeConflict():
+            return f"{reason.constraint} {reason.attribute}"
         case _:
             return phrase(reason)
 
@@ -179,7 +194,7 @@ def phrase(reason: Reason) -> str:
             return f"already used by request {reason.request} of the same claim"
         case TaintNotTolerated():
             value = f"={reason.value}" if reason.value else ""
-            return f"tainted {reason.key}{value}:{reason.effect}"
+            return f"tainted {reason.key}{value}"
         case _:
             return _amounts(reason)
 
@@ -188,7 +203,7 @@ def _amounts(reason: Reason) -> str:
     """Reasons that compare amounts, values or counts."""
     match reason:
         case CountersShort():
-            holders = f", drawn by {_listed(dict.fromkeys(reason.holders))}" if reason.holders else ""
+            holders = f", used by {_listed(dict.fromkeys(reason.holders))}" if reason.holders else ""
             have = _quantity(reason.have)
             if not reason.need:
                 return f"blocked by overdrawn counter {reason.counter_set}/{reason.counter} ({have}{holders})"
@@ -205,15 +220,15 @@ def _amounts(reason: Reason) -> str:
         case AttributeTypeUnknown():
             return f"with an incomparable attribute {reason.attribute} of constraint {reason.constraint}"
         case AttributeConflict():
-            values = ", ".join(reason.values)
-            relation = "the same as" if reason.distinct else "unlike"
-            return f"{reason.attribute} {values} is {relation} {_listed(dict.fromkeys(reason.others))}"
+            relation = "also in" if reason.distinct else "unlike"
+            others = _listed(dict.fromkeys(reason.others))
+            return f"with {reason.attribute} {', '.join(reason.values)} {relation} {others}"
         case GroupsIncompatible():
             others = f" ({', '.join(reason.others)})" if reason.others else ""
             groups = ", ".join(reason.groups) or "none"
             return f"with compatibility groups {groups} unlike those in use on {reason.counter_set}{others}"
         case TooFew():
-            return f"would do, but only {reason.have} of {reason.need} can be had together"
+            return f"would do, but only {reason.have} of {reason.need} can be had"
         case AllOrNothing():
             return "would do, but all of them are asked for"
         case LimitReached():
