@@ -112,10 +112,12 @@ class Store:
 
     def remove_claim(self, uid: str, *, purpose: str | None = None) -> int:
         """Remove the files of claim `uid` (of one purpose only, if given); how many there were."""
+        # Names first: with many claims, taking all of them apart costs more than all the rest of an unprepare.
+        found = (self._own(name) for name in self._fs.list(self.root) if uid in name)
         return sum(
             self.remove(file)
-            for file in self.list()
-            if file.uid == uid and (purpose is None or file.purpose == purpose)
+            for file in found
+            if file is not None and file.uid == uid and (purpose is None or file.purpose == purpose)
         )
 
     def list(self) -> tuple[SpecFile, ...]:

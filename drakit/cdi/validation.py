@@ -4,6 +4,7 @@ The rules are those of the reference implementation that runtimes use, and of th
 for which runtimes refuse the whole file are `rejected`; the others break rules that no runtime checks.
 """
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import NoneType, UnionType
@@ -105,7 +106,7 @@ def _struct(value: Any, expected: type[msgspec.Struct], path: _Path) -> _Found:
     if not isinstance(value, dict):
         yield _fault(path, f"must be a mapping, not {_kind(value)}")
         return
-    fields = {field.encode_name: field for field in msgspec.structs.fields(expected)}
+    fields = _fields(expected)
     for name, content in value.items():
         if name not in fields:
             yield _fault((*path, name), "unknown field")
@@ -114,6 +115,11 @@ def _struct(value: Any, expected: type[msgspec.Struct], path: _Path) -> _Found:
     for name, field in fields.items():
         if name not in value and field.required:
             yield _fault((*path, name), "is missing")
+
+
+@functools.cache
+def _fields(expected: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
+    return {field.encode_name: field for field in msgspec.structs.fields(expected)}
 
 
 def _array(value: Any, expected: Any, path: _Path) -> _Found:

@@ -29,7 +29,7 @@ def record_of(claim: Claim, preparation: Preparation, driver: str, boot_id: str)
     """The record of a prepared claim: what the kubelet will be told, and all that is needed to rebuild its files.
 
     Raises:
-        HookError: the hook's answer does not fit the claim, or a runtime would refuse its edits.
+        HookError: the hook's answer does not fit the claim.
     """
     answers = _by_device(claim, preparation.devices)
     keyed: dict[tuple[str, ...], cdi.ContainerEdits] = {}
@@ -38,7 +38,6 @@ def record_of(claim: Claim, preparation: Preparation, driver: str, boot_id: str)
         keyed[key] = cdi.merge(*([keyed[key]] if key in keyed else []), *(one.edits for one in prepared))
     neutral = {key: edits or cdi.ContainerEdits(env=(f"{NEUTRAL}={key[2]}",)) for key, edits in keyed.items()}
     spec, ids = cdi.claim_spec(driver, claim.uid, neutral, preparation.edits or None)
-    _check(spec)
     return Record(
         namespace=claim.namespace,
         name=claim.name,
@@ -84,6 +83,7 @@ class Artifacts:
         A claim whose metadata cannot be written starts without (M17).
 
         Raises:
+            SpecError: a runtime would refuse the hook's edits.
             StoreError: the CDI directory cannot be used.
         """
         if record.spec is not None:
@@ -150,12 +150,6 @@ def _by_device(claim: Claim, prepared: Sequence[Prepared]) -> list[list[Prepared
             raise HookError(f"prepare answered for device {one.device.device}, which this claim does not have")
         answers[claim.devices.index(one.device)].append(one)
     return answers
-
-
-def _check(spec: cdi.Spec | None) -> None:
-    refused = [fault for fault in cdi.validate(spec) if fault.rejected] if spec else []
-    if refused:
-        raise HookError(f"prepare answered edits that no runtime accepts: {cdi.SpecError(refused)}")
 
 
 def _metadata(driver: str, device: AllocatedDevice, prepared: Sequence[Prepared]) -> metadata.PreparedDevice:

@@ -5,7 +5,9 @@ All threads here are daemons: whatever hangs in them, the process can end.
 """
 
 import asyncio
+import collections
 import contextvars
+import functools
 import itertools
 import queue
 import threading
@@ -23,7 +25,8 @@ T = TypeVar("T")
 Item = TypeVar("Item")
 
 _SPREAD_FROM = 4  # fewer syncs than this are not worth waking threads for
-_IDLE_HOOK_THREADS = 4  # kept for the next call: starting a thread costs as much as a prepare's disk time
+_QUICK_THREADS = 4  # kept for the next hook: starting a thread costs as much as a prepare's time on the disk
+_PATIENCE_SECONDS = 0.005
 
 
 class _Thread:
@@ -59,8 +62,8 @@ class _Thread:
 def _outcome(function: Callable[..., T], *args: Any) -> tuple[T | None, BaseException | None]:
     try:
         return function(*args), None
-    except StopIteration as stop:  # futures refuse it
-        return None, RuntimeError(f"raised {stop!r}")
+    except (StopIteration, SystemExit, KeyboardInterrupt) as error:  # a future must not carry these to the event loop
+        return None, RuntimeError(f"raised {error!r}")
     except BaseException as error:  # noqa: BLE001 - it belongs to the caller
         return None, error
 
@@ -77,7 +80,7 @@ def _settle(future: "asyncio.Future[Any]", result: Any, error: BaseException | N
 class FileExecutor:
     """One thread for file operations, and a few more to overlap the waiting for the disk."""
 
-    def __init__(self, width: int = 4) -> None:
+    def __init__(self, width: int = 8) -> None:
         self._thread = _Thread("files")
         self._spread = ThreadPoolExecutor(width, "sync")
 
@@ -108,20 +111,23 @@ class FileExecutor:
 
 
 class HookThreads:
-    """Daemon threads for the device driver's hooks: each call has one to itself, at most `limit` at once.
+    """Daemon threads for the device driver's hooks, at most `limit` at work at once.
 
-    A hook that never returns keeps its thread and its place.
+    A call waits at most a few milliseconds for a thread that is about to be free, then gets a new one: quick hooks
+    share few threads, slow ones never hold up others. A hook that never returns keeps its thread and its place.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._numbers = itertools.count(1)
         self._started: dict[int, float] = {}
+        self._waiting: collections.deque[Callable[[_Thread], None]] = collections.deque()
         self._idle: list[_Thread] = []
+        self._threads = 0
 
     @property
     def running(self) -> int:
-        """How many are at work."""
+        """How many calls are at work or about to be."""
         return len(self._started)
 
     def longest(self) -> float:
@@ -129,7 +135,7 @@ class HookThreads:
         return time.monotonic() - min(self._started.values()) if self._started else 0.0
 
     async def run(self, function: Callable[..., T], *args: Any) -> T:
-        """Call `function(*args)` in a thread of its own and wait for it; it goes on whatever happens to the caller.
+        """Call `function(*args)` in a thread and wait for it; it goes on whatever happens to the caller.
 
         Raises:
             TooManyHooksError: `limit` hooks run already.
@@ -138,15 +144,25 @@ class HookThreads:
             raise TooManyHooksError(f"{self.running} hooks of the device driver run already, no more are allowed")
         number = next(self._numbers)
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        thread = self._thread(number)
+        call = functools.partial(contextvars.copy_context().run, function, *args)
 
-        def done(result: T | None, error: BaseException | None) -> None:
-            self._started.pop(number, None)
-            self._keep(thread)
-            _settle(future, result, error)
+        def begin(thread: _Thread) -> None:
+            def done(result: T | None, error: BaseException | None) -> None:
+                self._started.pop(number, None)
+                self._release(thread)
+                _settle(future, result, error)
 
+            thread.submit(done, call)
+
+        if self._idle:
+            begin(self._idle.pop())
+        elif self._threads < _QUICK_THREADS:
+            begin(self._new_thread())
+        else:
+            self._waiting.append(begin)
+            if len(self._waiting) == 1:
+                self._look_again()
         self._started[number] = time.monotonic()
-        thread.submit(done, contextvars.copy_context().run, function, *args)
         return await future
 
     def close(self) -> None:
@@ -154,14 +170,34 @@ class HookThreads:
         while self._idle:
             self._idle.pop().end()
 
-    def _thread(self, number: int) -> _Thread:
+    def _look_again(self) -> None:
+        asyncio.get_running_loop().call_later(_PATIENCE_SECONDS, self._grow, self._waiting[0])
+
+    def _grow(self, first: Callable[[_Thread], None]) -> None:
+        """If nothing has moved since, all threads are busy with something slow: give every waiting call a new one."""
+        if self._waiting and self._waiting[0] is first:
+            try:
+                while self._waiting:
+                    thread = self._new_thread()
+                    self._waiting.popleft()(thread)
+            except TooManyHooksError:  # they get the next thread that is free
+                return
+        elif self._waiting:
+            self._look_again()
+
+    def _new_thread(self) -> _Thread:
         try:
-            return self._idle.pop() if self._idle else _Thread(f"hook-{number}")
+            thread = _Thread(f"hook-{self._threads + 1}")
         except RuntimeError as error:
             raise TooManyHooksError(f"no thread for the device driver's hook: {error}") from error
+        self._threads += 1
+        return thread
 
-    def _keep(self, thread: _Thread) -> None:
-        if len(self._idle) < _IDLE_HOOK_THREADS:
+    def _release(self, thread: _Thread) -> None:
+        if self._waiting:
+            self._waiting.popleft()(thread)
+        elif len(self._idle) < _QUICK_THREADS:
             self._idle.append(thread)
         else:
+            self._threads -= 1
             thread.end()

@@ -160,12 +160,12 @@ def decode(data: bytes, path: Path) -> Record:
 
 def record_path(root: Path, identity: Identity) -> Path:
     """Where the record of a claim lies below the claims directory `root`."""
-    return root / identity.namespace / identity.name / f"{identity.uid}{_SUFFIX}"
+    return Path(f"{root}/{identity.namespace}/{identity.name}/{identity.uid}{_SUFFIX}")
 
 
 def marker_path(root: Path, identity: Identity) -> Path:
     """The file that says: unpreparing this claim has begun."""
-    return root / identity.namespace / identity.name / f"{identity.uid}{MARKER}"
+    return Path(f"{root}/{identity.namespace}/{identity.name}/{identity.uid}{MARKER}")
 
 
 def identities(fs: Filesystem, root: Path) -> Iterator[Identity]:

@@ -263,6 +263,8 @@ class Preparer:
     async def _apply(self, decide: Callable[[View], Change[T]]) -> T:
         try:
             return await self._ledger.apply(decide)
+        except cdi.SpecError as error:
+            raise HookError(f"prepare answered edits that no runtime accepts: {error}") from error
         except (cdi.StoreError, metadata.MetadataError, journal.NewerFormatError) as error:
             raise StateError(str(error)) from error
 

@@ -176,7 +176,7 @@ async def test_one_process_is_enough_for_one_set_of_sockets(launch: Any, listeni
         (["--config=/nowhere.yaml"], {}, "cannot read config file /nowhere.yaml"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_2_before_anything_starts(
+def test_bad_input_is_one_line_and_exit_2_before_anything_starts(  # noqa: PLR0917 - parameters and fixtures
     root: Path, flags: Any, variables: Any, line: Any, capsys: Any, monkeypatch: Any
 ) -> None:
     from drakit import cli

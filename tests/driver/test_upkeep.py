@@ -97,7 +97,7 @@ class TestRestoring:
         cdi = node.root / "cdi"
         doomed = [cdi / f"gpu.example.com_claim_{claim.uid}.json"] if what == "file" else [*cdi.iterdir()]
         if what == "metadata":
-            doomed += [path for path in (node.root / "plugins").rglob("metadata.json")]
+            doomed += (node.root / "plugins").rglob("metadata.json")
         for path in doomed:
             path.unlink()
         if what == "directory":
