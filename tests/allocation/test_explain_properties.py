@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,40 @@ def _fits(world: SimpleNamespace, claims: Any, allocated: Any = None) -> bool:
     return isinstance(_allocate(world, claims, allocated), list)
 
 
+def _rough(world: SimpleNamespace, seed: int) -> SimpleNamespace:
+    """The cluster with slices that contradict each other, are for other nodes, or need what the node has not."""
+    chance = random.Random(seed)
+    slices = []
+    for index, each in enumerate(world.slices):
+        spec = each.spec
+        kind = chance.choice(("none", "none", "incomplete", "duplicate", "per device", "obsolete", "skip", "counter"))
+        if kind == "incomplete":
+            spec = _replace(spec, pool=_replace(spec.pool, resource_slice_count=spec.pool.resource_slice_count + 1))
+        elif kind == "duplicate" and spec.devices:
+            spec = _replace(spec, devices=(*spec.devices, spec.devices[0]))
+        elif kind == "per device":
+            placed = tuple(
+                _replace(device, node_name=chance.choice(("node-1", "node-1", "node-2"))) for device in spec.devices
+            )
+            spec = _replace(spec, node_name=None, per_device_node_selection=True, devices=placed)
+        elif kind == "skip":
+            spec = _replace(spec, skip_node_operations=("NodePrepareResources", "NodeUnprepareResources"))
+        elif kind == "obsolete":
+            newer = _replace(spec, node_name="node-2", pool=_replace(spec.pool, generation=2, resource_slice_count=1))
+            slices.append(_replace(each, metadata=meta.ObjectMeta(name=f"newer-{index}"), spec=newer))
+        elif kind == "counter" and spec.devices:
+            drawn = resource.DeviceCounterConsumption(
+                counter_set="nowhere", counters={"a": resource.Counter(value=Quantity.parse("1"))}
+            )
+            spec = _replace(spec, devices=(_replace(spec.devices[0], consumes_counters=(drawn,)), *spec.devices[1:]))
+        slices.append(_replace(each, spec=spec))
+    return SimpleNamespace(**{**vars(world), "slices": slices})
+
+
+def _replace(value: Any, **fields: Any) -> Any:
+    return msgspec.structs.replace(value, **fields)
+
+
 def _explain(world: SimpleNamespace) -> Report:
     return _allocator(world).explain(NODE, world.claims)
 
@@ -50,7 +85,7 @@ def _explain(world: SimpleNamespace) -> Report:
 @FAST
 @given(seed=SEEDS)
 def test_the_outcome_is_what_allocate_says(make_world: Callable[..., SimpleNamespace], seed: int) -> None:
-    world = make_world(seed, size=6)
+    world = _rough(make_world(seed, size=6), seed) if seed % 2 else make_world(seed, size=6)
     report = _explain(world)
     found = _allocate(world, world.claims)
     if isinstance(found, list):
@@ -69,7 +104,7 @@ def test_the_outcome_is_what_allocate_says(make_world: Callable[..., SimpleNames
 def test_every_device_is_seen_and_every_device_of_a_blocked_request_has_a_reason(
     make_world: Callable[..., SimpleNamespace], seed: int
 ) -> None:
-    world = make_world(seed)
+    world = _rough(make_world(seed), seed) if seed % 2 else make_world(seed)
     report = _explain(world)
     if report.fits:
         return
@@ -81,7 +116,7 @@ def test_every_device_is_seen_and_every_device_of_a_blocked_request_has_a_reason
             if request.error:
                 assert not request.devices
                 continue
-            assert len(request.devices) == len(seen)
+            assert len(request.devices) == len(seen) or seed % 2
             for device in request.devices:
                 assert device.usable or device.reasons
                 if (claim.claim, request.request.partition("/")[0]) in blocked:
@@ -94,7 +129,7 @@ def test_every_device_is_seen_and_every_device_of_a_blocked_request_has_a_reason
 def test_a_device_is_called_usable_exactly_when_the_request_alone_may_have_it(
     make_world: Callable[..., SimpleNamespace], seed: int
 ) -> None:
-    world = make_world(seed)
+    world = _rough(make_world(seed), seed) if seed % 2 else make_world(seed)
     report = _explain(world)
     requests = [(claim, request) for claim in world.claims for request in claim.spec.devices.requests]
     for claim, request in requests:
@@ -128,7 +163,7 @@ def test_a_device_is_called_usable_exactly_when_the_request_alone_may_have_it(
 @FAST
 @given(seed=SEEDS)
 def test_conflicts_are_infeasible_and_minimal(make_world: Callable[..., SimpleNamespace], seed: int) -> None:
-    world = make_world(seed, size=5)
+    world = _rough(make_world(seed, size=5), seed) if seed % 4 == 1 else make_world(seed, size=5)
     report = _explain(world)
     for conflict in report.conflicts:
         assert conflict.minimal
@@ -137,7 +172,9 @@ def test_conflicts_are_infeasible_and_minimal(make_world: Callable[..., SimpleNa
             fewer = tuple(one for one in conflict.requests if one != each)
             kept = {one.claim for one in fewer}
             constraints = tuple(one for one in conflict.constraints if one.claim in kept)
-            assert _fits(world, _subset(world, msgspec.structs.replace(conflict, requests=fewer, constraints=constraints)))
+            assert _fits(
+                world, _subset(world, msgspec.structs.replace(conflict, requests=fewer, constraints=constraints))
+            )
         for constraint in conflict.constraints:
             fewer_rules = tuple(one for one in conflict.constraints if one != constraint)
             assert _fits(world, _subset(world, msgspec.structs.replace(conflict, constraints=fewer_rules)))
@@ -145,10 +182,8 @@ def test_conflicts_are_infeasible_and_minimal(make_world: Callable[..., SimpleNa
 
 @FAST
 @given(seed=SEEDS)
-def test_changes_help_and_nothing_in_them_is_superfluous(
-    make_world: Callable[..., SimpleNamespace], seed: int
-) -> None:
-    world = make_world(seed, size=5)
+def test_changes_help_and_nothing_in_them_is_superfluous(make_world: Callable[..., SimpleNamespace], seed: int) -> None:
+    world = _rough(make_world(seed, size=5), seed) if seed % 4 == 1 else make_world(seed, size=5)
     report = _explain(world)
     for change in report.changes:
         assert _fits(world, *_changed(world, change)), str(change)
@@ -244,7 +279,9 @@ def _result(world: SimpleNamespace, variant: Any, device: Any, content: Any) -> 
 # --- edits, applied to the cluster as its owner would
 
 
-def _changed(world: SimpleNamespace, change: Change) -> tuple[list[resource.ResourceClaim], list[resource.ResourceClaim]]:
+def _changed(
+    world: SimpleNamespace, change: Change
+) -> tuple[list[resource.ResourceClaim], list[resource.ResourceClaim]]:
     claims, allocated = list(world.claims), list(world.allocated)
     for edit in sorted(change.edits, key=_last_first):
         if isinstance(edit, FreeDevice):

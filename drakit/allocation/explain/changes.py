@@ -26,6 +26,7 @@ from drakit.allocation.explain.report import (
     RequestRef,
     Tolerate,
 )
+from drakit.allocation.explain.text import quantity
 from drakit.allocation.reasons import (
     AttributeConflict,
     AttributeMissing,
@@ -38,7 +39,6 @@ from drakit.allocation.reasons import (
     TaintNotTolerated,
 )
 from drakit.allocation.selectors import REQUEST
-from drakit.api.quantity import Quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -244,7 +244,7 @@ class _Finder:
         if holders and (not device.usable) and reason.holders:
             return (FreeDevice(device.driver, device.pool, device.device, holders),)
         if reason.name in blocked.asked and reason.have > 0:
-            amount = str(Quantity(reason.have, -9))
+            amount = quantity(reason.have)
             return (LowerCapacity(blocked.reference.claim, blocked.reference.request, reason.name, amount),)
         return None
 

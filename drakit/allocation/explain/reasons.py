@@ -38,6 +38,7 @@ __all__ = [
     "LimitReached",
     "NodeSelectorBroken",
     "NotTogether",
+    "SearchEnded",
     "SelectorUnmet",
     "TooFew",
     "rank",
@@ -98,11 +99,19 @@ class NotTogether(Reason, frozen=True, kw_only=True):
     requests: tuple[str, ...]
 
 
+class SearchEnded(Reason, frozen=True, kw_only=True):
+    """The device would do, but an error on another device ends the search, on every node (rules 9 and 19)."""
+
+    rule = 0
+    error: str
+
+
 _RANKS: Final[tuple[type[Reason], ...]] = (
     TooFew,
     AllOrNothing,
     LimitReached,
     NotTogether,
+    SearchEnded,
     UsedInThisRequest,
     TakenInThisCall,
     AdminTwice,

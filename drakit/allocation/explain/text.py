@@ -12,6 +12,7 @@ from drakit.allocation.explain.reasons import (
     LimitReached,
     NodeSelectorBroken,
     NotTogether,
+    SearchEnded,
     SelectorUnmet,
     TooFew,
     rank,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
     from drakit.allocation.explain.report import ClaimReport, DeviceReport, Report, RequestReport
 
-__all__ = ["lines", "phrase", "summary"]
+__all__ = ["lines", "phrase", "quantity", "summary"]
 
 _NAMES: Final = 4
 """Holders, devices and values that are named before the rest is only counted."""
@@ -204,13 +205,13 @@ def _amounts(reason: Reason) -> str:
     match reason:
         case CountersShort():
             holders = f", used by {_listed(dict.fromkeys(reason.holders))}" if reason.holders else ""
-            have = _quantity(reason.have)
+            have = quantity(reason.have)
             if not reason.need:
                 return f"blocked by overdrawn counter {reason.counter_set}/{reason.counter} ({have}{holders})"
-            return f"short of counter {reason.counter_set}/{reason.counter}: {have} < {_quantity(reason.need)}{holders}"
+            return f"short of counter {reason.counter_set}/{reason.counter}: {have} < {quantity(reason.need)}{holders}"
         case CapacityShort():
             holders = f", used by {_listed(dict.fromkeys(reason.holders))}" if reason.holders else ""
-            return f"short of {reason.name}: {_quantity(reason.have)} < {_quantity(reason.need)}{holders}"
+            return f"short of {reason.name}: {quantity(reason.have)} < {quantity(reason.need)}{holders}"
         case CapacityUnknown():
             return f"without capacity {reason.name}"
         case CapacityPolicyViolated():
@@ -233,6 +234,8 @@ def _amounts(reason: Reason) -> str:
             return "would do, but all of them are asked for"
         case LimitReached():
             return f"would do, but a claim holds at most {_counted(reason.limit, 'device')}"
+        case SearchEnded():
+            return "would do, but an error ends the search first"
         case NotTogether():
             return f"would do alone, but not for {_listed(dict.fromkeys(reason.requests))} together"
         case _:
@@ -247,7 +250,7 @@ def _failed(reason: SelectorFailed) -> str:
     return f"on which {what} {reason.index} {verb}: {reason.message.splitlines()[0] if reason.message else ''}"
 
 
-def _quantity(nano: int) -> str:
+def quantity(nano: int) -> str:
     """An amount in 10**-9, in binary units when it is a round number of them."""
     if nano % (1024 * _NANO) == 0 and nano:
         return str(Quantity(nano // _NANO, 0, BINARY_SI))

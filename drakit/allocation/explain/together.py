@@ -12,7 +12,7 @@ import msgspec
 
 from drakit.allocation import compatibility, constraints
 from drakit.allocation.errors import AllocationError
-from drakit.allocation.explain.reasons import AllOrNothing, LimitReached, NotTogether, TooFew
+from drakit.allocation.explain.reasons import AllOrNothing, LimitReached, NotTogether, SearchEnded, TooFew
 from drakit.allocation.reasons import (
     AdminTwice,
     AttributeConflict,
@@ -81,7 +81,7 @@ class _Against:
         self._variants = {(subset.places[each.claim], each.name): each for each in plan.variants}
         self._numbers = _numbers(problem)
         self._state = State(problem)
-        self._names = tuple(str(parts.reference(each)) for each in core.requests)
+        self._apart = _apart(world.attempt(subset.claims), tuple(str(parts.reference(each)) for each in core.requests))
 
     def run(self, usable: dict[str, list[Device]]) -> dict[str, dict[Device, Reason]]:
         """Reasons by variant and device."""
@@ -94,8 +94,7 @@ class _Against:
         for name, devices in usable.items():
             variant = self._variants[self._part[0], name]
             reasons = self._refusals(variant, devices) if placed and variant.fault is None else {}
-            apart = NotTogether(requests=self._names)
-            found[name] = {device: reasons.get(device, apart) for device in devices}
+            found[name] = {device: reasons.get(device, self._apart) for device in devices}
         return found
 
     def _place(self, answer: Answer, subset: Subset) -> bool:
@@ -285,6 +284,13 @@ class _Against:
                 )
                 return CapacityShort(name=name, need=needed.amounts[position], have=left, holders=tuple(takers))
         return None
+
+
+def _apart(answer: Answer, names: tuple[str, ...]) -> Reason:
+    """What can be said of devices that no rule refuses."""
+    if isinstance(answer.error, AllocationError) and answer.known:
+        return SearchEnded(error=str(answer.error))
+    return NotTogether(requests=names)
 
 
 def _shown(value: object) -> str:
