@@ -121,13 +121,21 @@ class Environment:
             result=result,
         )
 
+    def parse(self, expression: str) -> Node:
+        """The tree of an expression, macros expanded, not checked.
+
+        Raises:
+            CompileError: It does not parse.
+        """
+        return parse(expression, self._dialect.macros)
+
     def checked(self, expression: str) -> Node:
         """The typed tree of an expression.
 
         Raises:
             CompileError: It does not parse or has type errors.
         """
-        root = parse(expression, self._dialect.macros)
+        root = self.parse(expression)
         issues = check(root, self._declared) or validate(root, literals=self._dialect.validators)
         if issues:
             raise render(expression, issues)
