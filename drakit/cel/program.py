@@ -115,7 +115,10 @@ class Program:
     def _evaluate_variables(self, target: Any) -> Any:
         if self._device:
             raise TypeError("a selector evaluates the view of a device")
-        variables = [adapt(target[name]) if name in target else MISSING for name in self._variables]
+        try:
+            variables = [adapt(target[name]) if name in target else MISSING for name in self._variables]
+        except RecursionError:
+            raise EvaluationError(_TOO_DEEP) from None
         if self._run is None:
             return results.convert(self._slow(variables), self.result)
         try:

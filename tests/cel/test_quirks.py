@@ -119,7 +119,7 @@ def test_an_invalid_version_fails_every_expression_on_the_device(environment: ce
     """Quirk 10."""
     view = make_view("d", {"attributes": {"v": {"version": "1.x"}, "w": {"int": 1}}})
     for expression in ("true", 'device.attributes["d"].w == 1'):
-        with pytest.raises(cel.EvaluationError, match="^attribute v: parse semantic version: No Major.Minor.Patch"):
+        with pytest.raises(cel.EvaluationError, match=r"^attribute v: parse semantic version: No Major.Minor.Patch"):
             environment.compile(expression).evaluate(view)
 
 
