@@ -106,9 +106,11 @@ def _loader() -> "type[yaml.SafeLoader]":
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
             seen: set[str] = set()
             for key, _ in node.value:
+                if not isinstance(key, yaml.ScalarNode):
+                    continue  # no mapping key of JSON: refused below
                 if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
                     raise SpecError([Fault("", f"key {key.value!r} stands twice in one mapping")])
-                seen.add(str(key.value))
+                seen.add(key.value)
             return super().construct_mapping(node, deep=deep)
 
     Loader.yaml_implicit_resolvers = {

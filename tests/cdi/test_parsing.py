@@ -3,7 +3,7 @@
 import contextlib
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from drakit import cdi
@@ -74,6 +74,7 @@ def test_no_bytes_crash(data: bytes) -> None:
 
 
 @given(st.integers(0, len(YAML)), st.binary(min_size=1, max_size=2))
+@example(86, b",")  # a list as a key
 def test_no_change_of_a_file_crashes(place: int, change: bytes) -> None:
     with contextlib.suppress(cdi.SpecError):
         cdi.parse(YAML[:place] + change + YAML[place + 1 :])
