@@ -169,11 +169,14 @@ class Ledger:
                     await self._executor.run(self._run, batch)
                 finally:
                     self._unlock_state()
-            except Exception as error:  # noqa: BLE001 - every waiter learns it
+            except BaseException as error:
                 for pending in batch:
                     pending.error = pending.error or error
-            for pending in batch:
-                self._resolve(pending)
+                if not isinstance(error, Exception):  # the end of this task, but nobody must wait for ever
+                    raise
+            finally:
+                for pending in batch:
+                    self._resolve(pending)
 
     @staticmethod
     def _resolve(pending: _Pending) -> None:
@@ -232,6 +235,7 @@ class Ledger:
         for pending in changing:
             if pending.error is None:
                 self._tidy(pending)
+            if pending.error is None:
                 self._remember(pending)
         if all(pending.error is None for pending in changing):
             self._counter = counter + 1
@@ -328,7 +332,7 @@ class Ledger:
                 pending.error = pending.error or failed[path]
 
     def _tidy(self, pending: _Pending) -> None:
-        """Markers and directories of claims that are gone; what is left by a failure here is harmless."""
+        """Markers and directories of claims that are gone. Only a marker beside a record may not stay: it would count."""
         change = pending.change
         assert change is not None
         try:
@@ -336,8 +340,8 @@ class Ledger:
                 self._fs.unlink(journal.marker_path(self.root, change.unmark))
             if change.remove is not None:
                 self._remove_directory(change.remove)
-        except OSError:
-            return
+        except OSError as error:
+            pending.error = error if change.store is not None else None
 
     def _remove_directory(self, identity: Identity) -> None:
         """Ends with an error at the first directory that others still use."""
