@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 __all__ = ["CapacityRequest", "Contents", "DeviceContent", "Needs", "PoolContent", "SliceContent", "is_odd"]
 
 _RECENT = 4
-_MAX_REMEMBERED = 200_000
-_MAX_TOKENS = 10_000
+_MAX_SPECS = 32_768
+_MAX_DEVICES = 100_000
+_MAX_REQUESTS = 2_048
+_MAX_TOKENS = 4_096
 _SHORT_VERSION = 18
 """Longer versions may hold numbers that are too large to be parsed."""
-_MAX_OUTCOMES = 100_000
+_MAX_OUTCOMES = 50_000
 
 
 class DeviceContent:
@@ -95,6 +97,11 @@ class DeviceContent:
                 raise cel.EvaluationError(f"attribute {empty}: unsupported attribute value")
             self._view = cel.device_view(self.driver, self.device)
         return self._view
+
+    def forget_requests(self) -> None:
+        """Drop what was computed for requests."""
+        for several in (self.outcomes, self.expressions, self.derived, self.consumptions):
+            several.clear()
 
     def consumption(self, requests: CapacityRequest, *, fractional: bool) -> Any:
         """What a request takes of it, or the reason why it cannot."""
@@ -266,6 +273,11 @@ class PoolContent:
             self._capacity[requests] = found
         return found
 
+    def forget_requests(self) -> None:
+        """Drop what was computed for requests."""
+        for several in (self._selected, self._tolerated, self._capacity):
+            several.clear()
+
     def _name_devices(self) -> str:
         duplicate = ""
         for index, content in enumerate(self.devices):
@@ -379,6 +391,8 @@ class Contents:
         key = (class_expressions, request_expressions, derived)
         found = self._selectors.get(key)
         if found is None:
+            if len(self._selectors) >= _MAX_REQUESTS:
+                self._forget_requests()
             found = self._selectors[key] = Selectors(self.programs, *key)
         return found
 
@@ -394,6 +408,8 @@ class Contents:
         key = (selectors, tolerations, capacity, admin)
         found = self._needs.get(key)
         if found is None:
+            if len(self._needs) >= _MAX_REQUESTS:
+                self._forget_requests()
             found = self._needs[key] = Needs(selectors, tolerations, capacity, admin=admin)
         return found
 
@@ -402,7 +418,7 @@ class Contents:
         known = self._known.get(id(spec))
         if known is not None:
             return known[1]
-        if len(self._known) >= _MAX_REMEMBERED:
+        if len(self._known) >= _MAX_SPECS:
             self._known.clear()
         content = self._recognise(spec)
         self._known[id(spec)] = spec, content
@@ -428,6 +444,22 @@ class Contents:
         del recent[_RECENT:]
         return content
 
+    def forget(self, spec: resource.ResourceSliceSpec) -> None:
+        """Let go of a slice that is gone; its content stays, others may have the same."""
+        self._known.pop(id(spec), None)
+
+    def _forget_requests(self) -> None:
+        """Drop what was computed for requests, of which a long life sees ever new ones."""
+        for several in (self._selectors, self._needs, self._tokens, self.outcomes):
+            several.clear()
+        self.programs = Programs()
+        for device in self._devices.values():
+            device.forget_requests()
+        for pool in self._pools.values():
+            pool.forget_requests()
+        for condition in self.conditions.values():
+            condition.ready.clear()
+
     def _intern_slice(self, spec: resource.ResourceSliceSpec) -> SliceContent:
         shapes = tuple(map(api.shape, spec.devices))
         key = (
@@ -439,7 +471,7 @@ class Contents:
         )
         found = self._slices.get(key)
         if found is None:
-            if len(self._devices) > _MAX_REMEMBERED:
+            if len(self._devices) > _MAX_DEVICES:
                 self._slices.clear()
                 self._devices.clear()
                 self._pools.clear()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from drakit.allocation.state import AllocatedState, PoolUse
     from drakit.api import resource
 
-_MAX_CONDITIONS = 100_000
+_MAX_CONDITIONS = 50_000
 
 __all__ = ["Condition", "Fault", "Gatherer", "Pool", "Reach", "resolve"]
 

@@ -176,6 +176,7 @@ class Spaces:
         """Forget a slice that was added before (this very object)."""
         spec = slice_.spec
         by_pool = self._gatherer.by_pool
+        self._gatherer.contents.forget(spec)
         _discard(self._on_node.get(spec.node_name, []) if spec.node_name else self._shared, slice_)
         _discard(by_pool.get((spec.driver, spec.pool.name), []), slice_)
         self._forget(slice_)

@@ -14,6 +14,9 @@ from drakit.api import core, decode, shape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import SimpleNamespace
+
+    import pytest
 
     from drakit.allocation import Features
     from drakit.api import resource
@@ -91,3 +94,22 @@ def test_changes_one_by_one_lead_where_a_new_allocator_starts(cases: list[dict[s
         fresh = inputs.allocator([unique[index] for index in sorted(present)])
         for node in inputs.nodes:
             assert _answer(allocator, node, inputs) == _answer(fresh, node, inputs), case["id"]
+
+
+def test_a_store_at_its_limits_starts_anew_and_answers_the_same(
+    build: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("_MAX_SPECS", "_MAX_DEVICES", "_MAX_REQUESTS", "_MAX_TOKENS", "_MAX_OUTCOMES"):
+        monkeypatch.setattr(f"drakit.allocation.contents.{name}", 3)
+    monkeypatch.setattr("drakit.allocation.pools._MAX_CONDITIONS", 3)
+    slices = [
+        build.slice(f"s{index}", build.device("d", attributes={"x": index}), pool=f"p{index}", nodeName=f"n{index}")
+        for index in range(12)
+    ]
+    allocator = Allocator(slices, build.default_classes())
+    for index in range(12):
+        wanted = f'device.attributes["driver-a"].x == {index}'
+        claims = [build.claim("c", build.exactly("r", "class-a", wanted))]
+        for node in range(12):
+            found = allocator.allocate(build.node(f"n{node}"), claims)
+            assert build.chosen(found) == ([["r=d"]] if node == index else None)
