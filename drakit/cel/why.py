@@ -232,7 +232,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return value if value and value.isprintable() and " " not in value else f'"{value}"'
+        return _short(value) if value and value.isprintable() and " " not in value else f'"{_short(value)}"'
     if isinstance(value, list | tuple):
         return _short("[" + ", ".join(map(_shown, value)) + "]")
     return _short(str(value))

@@ -114,11 +114,12 @@ class _Finder:
         self._blocked = blocked
         self._pools = {(pool.driver, pool.name): pool for pool in world.pools}
         self._bundles = self._all_bundles()
-        self._bundles += [(DropConstraint(each.claim, each),) for each in constraints]
+        for each in constraints:
+            self._bundles.setdefault((DropConstraint(each.claim, each),), 1)
 
     def singles(self) -> Iterator[Change]:
         """Single edits that suffice, at most one of each kind."""
-        single = list(dict.fromkeys(bundle[0] for bundle in self._bundles if len(bundle) == 1))
+        single = [bundle[0] for bundle in self._bundles if len(bundle) == 1]
         for kind in _KINDS:
             found: Edit | None
             if kind is LowerCount:
@@ -130,28 +131,26 @@ class _Finder:
                 yield Change((found,))
 
     def combinations(self) -> Iterator[Change]:
-        """Several edits that suffice together: of one kind if possible, else of any."""
-        everything = self._ordered()
-        found = []
-        for kind in (FreeDevice, Tolerate):
-            change = self._reduced([edit for edit in everything if isinstance(edit, kind)])
-            if change is not None:
-                found.append(change)
-        if not found:
-            change = self._reduced(everything)
-            if change is not None:
-                found.append(change)
-        yield from sorted(found, key=lambda change: len(change.edits))
+        """Several edits that suffice together, of one kind or mixed; the fewest first."""
+        edits = self._ordered()
+        tried: list[list[Edit]] = [
+            [edit for edit in edits if isinstance(edit, kind)] for kind in (FreeDevice, Tolerate)
+        ]
+        tried.append(edits)
+        found = [change for several in tried if (change := self._reduced(several)) is not None]
+        yield from sorted(dict.fromkeys(found), key=lambda change: len(change.edits))
 
     def _ordered(self) -> list[Edit]:
-        """All edits, those of small bundles and of harmless kinds first."""
-        bundles = sorted(self._bundles, key=lambda bundle: (len(bundle), max(map(_kind, bundle))))
-        edits = list(dict.fromkeys(edit for bundle in bundles for edit in bundle))[:_MOST]
+        """All edits: those that make many devices usable first, then those of harmless kinds."""
+        uses: dict[Edit, int] = {}
+        for bundle, devices in self._bundles.items():
+            for edit in bundle:
+                uses[edit] = uses.get(edit, 0) + devices
         for each in self._blocked:
             count, usable = each.report.count, each.report.usable
             if count is not None and 0 < usable < count:
-                edits.append(LowerCount(each.reference.claim, each.reference.request, usable))
-        return edits
+                uses[LowerCount(each.reference.claim, each.reference.request, usable)] = 0
+        return sorted(uses, key=lambda edit: (-uses[edit], _kind(edit)))[:_MOST]
 
     def _reduced(self, edits: list[Edit]) -> Change | None:
         """The shortest prefix of the edits that suffices, without those that are superfluous in it."""
@@ -199,14 +198,15 @@ class _Finder:
 
     # --- what it takes to make single devices usable
 
-    def _all_bundles(self) -> list[_Bundle]:
-        found: dict[_Bundle, None] = {}
+    def _all_bundles(self) -> dict[_Bundle, int]:
+        """What makes devices usable, with the number of devices."""
+        found: dict[_Bundle, int] = {}
         for blocked in self._blocked:
             for device in blocked.report.devices:
                 bundle = self._bundle(blocked, device)
                 if bundle:
-                    found[bundle] = None
-        return list(found)
+                    found[bundle] = found.get(bundle, 0) + 1
+        return found
 
     def _bundle(self, blocked: Blocked, device: DeviceReport) -> _Bundle | None:
         """The edits that remove all reasons of a device; None when there are none for one of them."""

@@ -232,7 +232,23 @@ class Change(msgspec.Struct, frozen=True):
     edits: tuple[Edit, ...]
 
     def __str__(self) -> str:
-        return " and ".join(map(str, self.edits))
+        freed: dict[tuple[str, str], list[FreeDevice]] = {}
+        for each in self.edits:
+            if isinstance(each, FreeDevice):
+                freed.setdefault((each.driver, each.pool), []).append(each)
+        texts = [_freed(several) for several in freed.values()]
+        texts += [str(each) for each in self.edits if not isinstance(each, FreeDevice)]
+        return " and ".join(texts)
+
+
+def _freed(several: list[FreeDevice]) -> str:
+    """Devices of one pool in one phrase."""
+    first = several[0]
+    if len(several) == 1:
+        return str(first)
+    names = ", ".join(each.device for each in several)
+    holders = ", ".join(dict.fromkeys(name for each in several for name in each.holders))
+    return f"free {first.driver}/{first.pool}/{{{names}}}" + (f", held by {holders}" if holders else "")
 
 
 class Chosen(msgspec.Struct, frozen=True):

@@ -87,10 +87,19 @@ _OUTCOMES: Final = {
 
 
 def _claim(report: Report, claim: ClaimReport) -> Iterator[str]:
+    """The requests of a claim; those that are no part of any conflict share a line."""
     yield f"  claim {claim.claim}" + (f": {claim.error}" if claim.error else "")
+    blocked = {each.request for conflict in report.conflicts for each in conflict.requests if each.claim == claim.claim}
+    innocent: dict[str, None] = {}
     for request in claim.requests:
+        name = request.request.partition("/")[0]
+        if request.fits_alone and report.conflicts and name not in blocked:
+            innocent[name] = None
+            continue
         count = "all devices" if request.count is None else _counted(request.count, "device")
         yield f"    request {request.request} ({count} of class {request.class_name}): {_request(report, request)}"
+    if innocent:
+        yield f"    {'request' if len(innocent) == 1 else 'requests'} {_listed(innocent)}: {"fits" if len(innocent) == 1 else "fit"} alone"
 
 
 def _request(report: Report, request: RequestReport) -> str:

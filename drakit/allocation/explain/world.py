@@ -40,12 +40,11 @@ class Answer(msgspec.Struct, frozen=True):
 class Effort:
     """How much one explanation may search.
 
-    The question itself gets `FIRST`; after it at most `SEARCHES` trials of at most `TRIAL` steps each, and none after
-    `DEEP` trials that used up their steps. So an explanation costs at most the first search and some 60,000 steps of
-    hard trials, or 400 trials that end by themselves.
+    The question itself has the allocator's budget. After it come at most `SEARCHES` trials of at most `TRIAL.steps`
+    steps each, and none after `DEEP` trials that used up their steps: an explanation costs what `allocate` costs and
+    some 60,000 steps of hard trials, or 400 trials that end by themselves.
     """
 
-    FIRST: Final = Budget(steps=200_000, seconds=2.0)
     TRIAL: Final = Budget(steps=20_000, seconds=0.5)
     SEARCHES: Final = 400
     DEEP: Final = 3
@@ -89,7 +88,7 @@ class World:
 
     def ask(self, claims: Sequence[resource.ResourceClaim]) -> Answer:
         """The question itself."""
-        return self._ask(self.allocator, claims, Effort.FIRST)
+        return self._ask(self.allocator, claims, self._source.budget)
 
     def attempt(self, claims: Sequence[resource.ResourceClaim], freed: Iterable[FreeDevice] = ()) -> Answer:
         """One trial, with some devices freed."""
