@@ -16,6 +16,7 @@ import yaml
 from drakit import kube
 from drakit.clock import SYSTEM, Clock
 from drakit.simulator.apiserver import Call, FakeAPIServer
+from drakit.simulator.clock import ManualClock
 from drakit.simulator.controlplane.loop import ControlPlane
 from drakit.simulator.kubelet import FakeKubelet, Timers
 from drakit.simulator.process import DriverProcess, driver_command
@@ -136,7 +137,7 @@ class Cluster:
         gates: feature gates of the API server; None: the version's defaults.
         nodes: names.
         timers: of all kubelets.
-        clock: of everything but socket timeouts and driver processes.
+        clock: of everything but socket timeouts and driver processes; a ManualClock waits until the cluster is idle.
         seed: for what is random.
         authorizer: says which requests are allowed; None: all.
     """
@@ -173,6 +174,8 @@ class Cluster:
             self.control_plane = await stack.enter_async_context(ControlPlane(control, clock=self._clock))
             for name in self._names:
                 await self._start_node(stack, name)
+            if isinstance(self._clock, ManualClock):
+                self._clock.idle_when(lambda: self.is_idle)
             self._stack = stack.pop_all()
         return self
 
@@ -237,6 +240,14 @@ class Cluster:
         await process.start()
         self._stack.push_async_callback(process.stop)
         return process
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing happens in API server, control plane and kubelets until time moves on."""
+        nodes = self.nodes.values()
+        return (
+            self.server.is_idle and self.control_plane.is_idle and all(node.kubelet.plugins.is_idle for node in nodes)
+        )
 
     # Objects
 

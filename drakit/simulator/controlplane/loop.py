@@ -53,6 +53,11 @@ class ControlPlane:
         """The run. It ends early only by a fault of the simulator."""
         return self._task
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is being worked on: for `ManualClock.idle_when`."""
+        return all(queue.is_idle for queue in (self.claims.queue, self.garbage.queue, self.scheduler.queue))
+
     async def _run(self, started: asyncio.Event) -> None:
         caches = self._caches
         async with caches, asyncio.TaskGroup() as group:

@@ -53,6 +53,11 @@ class WorkQueue(Generic[K]):
         await self._clock.sleep(seconds)
         self.add(key)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is left to do but what is delayed."""
+        return self._idle.is_set()
+
     async def idle(self) -> None:
         """Wait until nothing is left to do but what is delayed."""
         await self._idle.wait()

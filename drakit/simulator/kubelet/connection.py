@@ -39,9 +39,15 @@ class Connection:
         self._channel: grpc.aio.Channel | None = None
         self._error = wire.dial_error(instance.endpoint)
         self._settled = asyncio.Event()
+        self._dialling = False
         self._calls: set[asyncio.Task[wire.Entries]] = set()
         self._draining: set[asyncio.Task[None]] = set()
         self._task = asyncio.create_task(self._run(), name=f"kubelet connection {instance.driver}#{instance.id}")
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether neither a dial nor a call is under way (health streams do not count)."""
+        return not self._dialling and not self._calls
 
     async def call(self, method: str, claims: tuple[ClaimRef, ...]) -> wire.Entries:
         """One RPC within the recorded deadline.
@@ -92,11 +98,14 @@ class Connection:
         failures = 0
         while True:
             channel = wire.open_channel(self.instance.endpoint, "localhost")
+            self._dialling = True
             try:
                 connected = await _dial(channel)
             except BaseException:
                 await channel.close()
                 raise
+            finally:
+                self._dialling = False
             if connected:
                 failures = 0
                 await self._hold(channel)

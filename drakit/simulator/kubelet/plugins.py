@@ -114,6 +114,12 @@ class Plugins:
         """All that is known of plugins and claims."""
         return self._state
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no registration, dial or call is under way: for `ManualClock.idle_when`."""
+        registering = any(socket.busy for socket in self._state.sockets.values())
+        return not registering and all(connection.is_idle for connection in self._connections.values())
+
     def claims_in_use(self) -> dict[str, int]:
         """dra_resource_claims_in_use: by driver, only claims prepared by this run (recorded section 07)."""
         used: dict[str, int] = {}

@@ -3,7 +3,6 @@
 Sockets and requests stay real. Times are compared with the timer table of the recording (kubelet 1.36.2).
 """
 
-import asyncio
 import itertools
 from typing import Any
 
@@ -49,18 +48,10 @@ class Times:
     async def pass_until(self, condition: Any, limit: float) -> float:
         """Move the clock from sleeper to sleeper until the condition holds; returns the seconds it took."""
         start = self.clock.monotonic()
-        while not await self._soon(condition):
+        while not condition():
             assert self.clock.monotonic() - start < limit, f"nothing within {limit} s"
             await self.clock.advance(max(self.clock.next_wake or 0.0, 0.01))
         return self.clock.monotonic() - start
-
-    async def _soon(self, condition: Any) -> bool:
-        """Sockets need some real time between two moves of the clock."""
-        for _ in range(10):
-            if condition():
-                return True
-            await asyncio.sleep(0.001)
-        return False
 
 
 @pytest.fixture
