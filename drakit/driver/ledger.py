@@ -332,7 +332,7 @@ class Ledger:
                 pending.error = pending.error or failed[path]
 
     def _tidy(self, pending: _Pending) -> None:
-        """Markers and directories of claims that are gone. Only a marker beside a record may not stay: it would count."""
+        """Markers and directories of claims that are gone. Only a marker beside a record may not stay: it counts."""
         change = pending.change
         assert change is not None
         try:

@@ -99,7 +99,8 @@ def reserve(view: View, wanted: Record, restore: Callable[[Record], None]) -> Ch
         raise DeviceHeldError(f"device {device.pool}/{device.device} is in use by claim {record.identity}")
     if known is not None:
         wanted = msgspec.structs.replace(wanted, state=known.state, retry=True)
-    return Change(wanted, store=wanted, unmark=wanted.identity if wanted.uid in view.unpreparing else None)
+    # A marker may be there even without a record: of a process that died between removing the two.
+    return Change(wanted, store=wanted, unmark=wanted.identity)
 
 
 def _same(known: Record, wanted: Record) -> bool:
