@@ -1,0 +1,229 @@
+"""Kill matrix: the process dies before every file operation, lock operation, hook step and reply, and in torn writes.
+
+Each scenario runs once without a kill for its answers and files. Then it runs on a new node for point 1, 2, 3 ... until
+a run ends unharmed: points that a later change adds are covered by themselves. After each kill a new process starts on
+the same disk, and the kubelet does one of the two things that it can do: call again, or give the claim up.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+SHARED = [{"device": "gpu-0", "shareID": "11111111-1111-4111-8111-111111111111"}]
+OTHER_SHARE = [{"device": "gpu-0", "shareID": "22222222-2222-4222-8222-222222222222"}]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Claims (name, UID, results) by key; steps are a verb and keys. `act` is what is killed."""
+
+    claims: dict[str, tuple[str, str, list[Any]]]
+    before: tuple[tuple[str, ...], ...]
+    act: tuple[str, ...]
+    refused: bool = False
+
+
+ONE = {"a": ("a", "uid-a", ["gpu-0"])}
+MANY = {f"c{n}": (f"c{n}", f"uid-{n}", [f"gpu-{n}"]) for n in range(5)}
+SCENARIOS = {
+    "prepare": Scenario(ONE, (("allocate", "a"),), ("prepare", "a")),
+    "prepare, several devices and requests": Scenario(
+        {
+            "a": (
+                "a",
+                "uid-a",
+                ["gpu-0", "gpu-1", {"request": "s/first", "device": "gpu-2"}, {"request": "t", "device": "gpu-2"}],
+            )
+        },
+        (("allocate", "a"),),
+        ("prepare", "a"),
+    ),
+    "prepare a second share": Scenario(
+        {"a": ("a", "uid-a", SHARED), "b": ("b", "uid-b", OTHER_SHARE)},
+        (("allocate", "a"), ("allocate", "b"), ("prepare", "a")),
+        ("prepare", "b"),
+    ),
+    "prepare a batch": Scenario(MANY, (("allocate", *MANY),), ("prepare", *MANY)),
+    "prepare what replaces a claim": Scenario(
+        {"old": ("c", "uid-old", ["gpu-0"]), "new": ("c", "uid-new", ["gpu-0", "gpu-1"])},
+        (("allocate", "old"), ("prepare", "old"), ("allocate", "new")),
+        ("prepare", "new"),
+    ),
+    "prepare another allocation": Scenario(
+        {"old": ("c", "uid-c", ["gpu-0"]), "new": ("c", "uid-c", ["gpu-1"])},
+        (("allocate", "old"), ("prepare", "old"), ("allocate", "new")),
+        ("prepare", "new"),
+    ),
+    "prepare, refused by the hook": Scenario(ONE, (("allocate", "a"),), ("prepare", "a"), refused=True),
+    "answer from the record": Scenario(ONE, (("allocate", "a"), ("prepare", "a")), ("prepare", "a")),
+    "unprepare": Scenario(ONE, (("allocate", "a"), ("prepare", "a")), ("unprepare", "a")),
+    "unprepare one of a name space": Scenario(
+        {"a": ("a", "uid-a", ["gpu-0"]), "b": ("b", "uid-b", ["gpu-1"])},
+        (("allocate", "a", "b"), ("prepare", "a", "b")),
+        ("unprepare", "a"),
+    ),
+    "unprepare a batch": Scenario(MANY, (("allocate", *MANY), ("prepare", *MANY)), ("unprepare", *MANY)),
+}
+SAMPLE = {"prepare", "unprepare"}
+
+
+class DeviceBrokenError(Exception):
+    """The device is broken today."""
+
+
+class Runner:
+    """Runs the steps of one scenario."""
+
+    def __init__(self, lab: Any, scenario: Scenario) -> None:
+        self.lab, self.scenario = lab, scenario
+
+    async def step(self, process: Any, step: tuple[str, ...]) -> Any:
+        verb, *keys = step
+        claims = [self.scenario.claims[key] for key in keys]
+        wanted = [self.lab.api.claim(name, uid, *results) for name, uid, results in claims]
+        return None if verb == "allocate" else await getattr(process, verb)(*wanted)
+
+    async def before(self, process: Any) -> None:
+        for step in self.scenario.before:
+            await self.step(process, step)
+
+    async def unprepare_all(self, process: Any) -> None:
+        """The pods go. In the order of claims, as the kubelet knows them all."""
+        for key, (_, uid, _) in self.scenario.claims.items():
+            assert await self.step(process, ("unprepare", key)) == {uid: ""}
+
+    async def reference(self) -> tuple[Any, dict[str, bytes]]:
+        """Reply and files of an undisturbed run, which must itself end clean."""
+        self.lab.reset()
+        process = await self.lab.start()
+        await self.before(process)
+        reply, files = await self.step(process, self.scenario.act), self.lab.claim_files()
+        await self.unprepare_all(process)
+        await process.stop()
+        assert self.lab.leaks() == []
+        return reply, files
+
+
+def _refuse(process: Any) -> None:
+    def refuse(_: Any) -> None:
+        raise DeviceBrokenError
+
+    process.driver.refuses = refuse
+
+
+async def _interrupted(lab: Any, runner: Runner, at: int) -> Any:
+    """A process killed at point `at` of the act; its file system tells whether that point exists."""
+    lab.reset()
+    fs = lab.mortal_filesystem()
+    victim = await lab.start(fs)
+    await runner.before(victim)
+    if runner.scenario.refused:
+        _refuse(victim)
+    fs.at = fs.count + at
+    await lab.until_killed(fs, runner.step(victim, runner.scenario.act))
+    fs.unharmed = not fs.dead
+    fs.die()  # an unharmed run: the reply was lost
+    await victim.abandon()
+    return fs
+
+
+async def _called_again(runner: Runner, process: Any, reference: Any) -> None:
+    """The kubelet repeats its call: same reply, same files."""
+    reply, files = reference
+    assert await runner.step(process, runner.scenario.act) == reply
+    await _third_process(runner.lab)
+    assert runner.lab.claim_files() == files
+
+
+async def _changed_its_mind(runner: Runner, process: Any, _: Any) -> None:
+    """The kubelet gives up what it wanted: prepares what it unprepared, and unprepares (below) what it prepared."""
+    verb, *keys = runner.scenario.act
+    if verb == "unprepare":
+        for uid, answer in (await runner.step(process, ("prepare", *keys))).items():
+            assert not isinstance(answer, str), (uid, answer)
+        await _third_process(runner.lab)
+
+
+async def _third_process(lab: Any) -> None:
+    """What is answered must hold for every later process. Its start also sweeps up what the dead one left."""
+    process = await lab.start(pod_uid="third")
+    view = await process.application.ledger.read()
+    assert view.unpreparing == set()
+    assert {record.phase for record in view.records.values()} <= {"prepared"}
+    await process.stop()
+
+
+BRANCHES = {"called again": _called_again, "changed its mind": _changed_its_mind}
+
+
+async def kill_everywhere(lab: Any, scenario: Scenario, branch: Any, *, successor_runs: bool = False) -> int:
+    """The whole matrix of one scenario and branch; how many points it has.
+
+    With `successor_runs` the other process of an upgrade is there already and takes over while it runs.
+    """
+    runner = Runner(lab, scenario)
+    reference = await runner.reference()
+    at = 0
+    while True:
+        at += 1
+        successor = None
+        if successor_runs:
+            fs, successor = await _interrupted_beside(lab, runner, at)
+        else:
+            fs = await _interrupted(lab, runner, at)
+        try:
+            process = successor or await lab.start()
+            await branch(runner, process, reference)
+            await runner.unprepare_all(process)
+            await process.stop()
+            if successor is not None:
+                await _third_process(lab)
+            assert lab.leaks() == []
+        except BaseException as error:
+            error.add_note(f"killed at point {at}: {fs.last[0]} {[str(a)[:120] for a in fs.last[1]]}")
+            raise
+        if fs.unharmed:
+            return at
+
+
+async def _interrupted_beside(lab: Any, runner: Runner, at: int) -> tuple[Any, Any]:
+    lab.reset()
+    fs = lab.mortal_filesystem()
+    victim = await lab.start(fs, pod_uid="old")
+    await runner.before(victim)
+    successor = await lab.start(pod_uid="new")
+    if runner.scenario.refused:
+        _refuse(victim)
+    fs.at = fs.count + at
+    await lab.until_killed(fs, runner.step(victim, runner.scenario.act))
+    fs.unharmed = not fs.dead
+    fs.die()
+    await victim.abandon()
+    return fs, successor
+
+
+@pytest.mark.parametrize("branch", BRANCHES)
+@pytest.mark.parametrize("name", sorted(SAMPLE))
+async def test_sample(lab: Any, name: str, branch: str) -> None:
+    """One claim: what `make test` runs of it."""
+    assert await kill_everywhere(lab, SCENARIOS[name], BRANCHES[branch]) > 30
+
+
+@pytest.mark.matrix
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("branch", BRANCHES)
+@pytest.mark.parametrize("name", sorted(SCENARIOS.keys() - SAMPLE))
+async def test_matrix(lab: Any, name: str, branch: str) -> None:
+    scenario = SCENARIOS[name]
+    if scenario.refused and branch == "called again":
+        branch = "changed its mind"  # refusals are not repeated by the successor, whose hook works: see below
+    assert await kill_everywhere(lab, scenario, BRANCHES[branch]) > 2
+
+
+@pytest.mark.matrix
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("branch", BRANCHES)
+@pytest.mark.parametrize("name", sorted(SCENARIOS.keys() - {"prepare, refused by the hook", "answer from the record"}))
+async def test_the_other_process_of_an_upgrade_takes_over(lab: Any, name: str, branch: str) -> None:
+    assert await kill_everywhere(lab, SCENARIOS[name], BRANCHES[branch], successor_runs=True) > 30
