@@ -176,13 +176,15 @@ class _Parser:
         shown = _expecting(expected)
         if token.kind != EOF and self.peek() in expected:
             self.stop(token.offset, f"Syntax error: extraneous input '{token.text}' expecting {shown}")
-        if insertable and self.may_follow(token.kind):
+        if insertable and self.may_follow(token.kind, next(iter(expected))):
             self.stop(token.offset, f"Syntax error: missing {shown} at '{token.text}'")
         self.stop(token.offset, f"Syntax error: mismatched input '{token.text}' expecting {shown}")
 
-    def may_follow(self, kind: str) -> bool:
-        """Whether a token could stand after the closing bracket that is missing."""
-        return kind in _PRECEDENCE or kind in (".", "[", "?", "&&", "||", EOF) or (kind in ",)]}:" and bool(kind))
+    def may_follow(self, kind: str, missing: str) -> bool:
+        """Whether a token could stand after the one that is missing."""
+        if missing == ":":
+            return kind in _STARTS
+        return kind in _PRECEDENCE or kind in (".", "[", "?", "&&", "||", EOF, ",", ")", "]", "}", ":")
 
     # --- the grammar
 
@@ -248,12 +250,15 @@ class _Parser:
         prefix, count = "", 0
         if kind == "!" or (kind == "-" and self.peek() not in _NUMBERS):
             prefix = kind
+            last = token
             while self.token.kind == kind:
-                self.advance()
+                last = self.advance()
                 count += 1
-            bare = self.token.kind == "-" and self.peek() not in _NUMBERS
-            if self.token.kind not in _STARTS or self.token.kind == "!" or bare:
-                self.no_alternative(token)
+            if self.token.kind == "-" and self.peek() not in _NUMBERS:
+                last = self.advance()
+                self.no_alternative(last)
+            if self.token.kind not in _STARTS or self.token.kind == "!":
+                self.no_alternative(last)
         kind = self.token.kind
         if kind == "(":
             self.advance()
@@ -287,8 +292,8 @@ class _Parser:
         return node
 
     def no_alternative(self, first: Token) -> NoReturn:
-        if first.kind == "!" and self.token.kind not in _STARTS:
-            self.unexpected([each for each in _STARTS if each != "-"] + ["-"])
+        if first.kind == "!":
+            self.unexpected(_STARTS)
         offset = self.token.offset
         seen = self.text[first.offset : offset + (0 if self.token.kind == EOF else len(self.token.text))]
         self.stop(offset, f"Syntax error: no viable alternative at input '{seen}'")
