@@ -30,6 +30,7 @@ _log = logging.getLogger(__name__)
 REPAIR_SECONDS = 1.0
 """From somebody else's change to our repair: enough for a burst of changes to become one pass."""
 STANDBY_SECONDS = 1.0
+LOGGED = 20  # adjustments of one update; the rest is in `adjustments` and in the metric
 
 
 class Publisher:
@@ -95,6 +96,7 @@ class Publisher:
         self._works: dict[str, PoolWork] = {}
         self._wanted: DriverResources | None = None
         self._refused_update = ""
+        self._listed = False
         self._observation: Observation | None = None
         self._writer: Writer | None = None
         self._wake = asyncio.Event()
@@ -148,10 +150,12 @@ class Publisher:
         return (msgspec.structs.replace(pool, **changes) if changes else pool), found
 
     def _tell_adjustments(self, adjustments: tuple[Adjustment, ...]) -> None:
-        new = [each for each in adjustments if each not in self.adjustments]
+        known = set(self.adjustments)
+        new = [each for each in adjustments if each not in known]
         self.adjustments = adjustments
         for each in new:
             self.metrics.normalised.labels(each.action.value).inc()
+        for each in new[:LOGGED]:
             _log.warning("%s", each)
         if new:
             more = f" (and {len(new) - 1} more)" if len(new) > 1 else ""
@@ -169,6 +173,8 @@ class Publisher:
         """Why not everything is published as wanted; empty when ready."""
         if self._wanted is None:
             return ("nothing to publish yet: the inventory has not been read",)
+        if not self._listed:
+            return ("the API server has not told yet which slices there are",)
         fine = {PoolState.PUBLISHED, PoolState.STANDBY}
         found = [
             f"pool {name} is {work.status.state.value}: {work.status.reason or 'not published yet'}"
@@ -194,7 +200,9 @@ class Publisher:
     async def settled(self) -> None:
         """Wait until no pool is pending or failing: all are published, refused, or somebody else's."""
         busy = {PoolState.PENDING, PoolState.FAILING}
-        while self._wanted is None or any(work.status.state in busy for work in self._works.values()):
+        while (
+            self._wanted is None or not self._listed or any(work.status.state in busy for work in self._works.values())
+        ):
             self._passed.clear()
             await self._passed.wait()
 
@@ -241,6 +249,8 @@ class Publisher:
         assert self._observation is not None
         for name in {*self._works, *self._observation.pools()}:
             self._work(name).schedule(self._clock.monotonic())
+        self._listed = True
+        self._passed.set()
         self._wake.set()
 
     def _on_change(self, change: kube.Change | None) -> None:
@@ -331,8 +341,8 @@ class Publisher:
             work.schedule(self._clock.monotonic() + STANDBY_SECONDS)
             self.metrics.syncs.labels("standby").inc()
             return
-        observed = self._observation.pool(work.name)
-        if work.pool is not None:
+        observed, pool = self._observation.pool(work.name), work.pool
+        if pool is not None:
             await self._resolve_owner(fresh=not observed)
         stamp = self._stamp()
         contents = work.contents(observed, self._gates.off)
@@ -357,6 +367,8 @@ class Publisher:
             self._refuse(work, str(error), "Api")
         else:
             self._succeeded(work, actions, contents)
+        if work.pool is not pool:  # there was an update meanwhile
+            work.status = msgspec.structs.replace(work.status, state=PoolState.PENDING, reason="")
 
     async def _is_publisher(self) -> bool:
         if self._may_publish is None:

@@ -15,7 +15,7 @@ from drakit.api.resource import Device, DeviceTaint
 from drakit.driver.publication import Actions, Desired, ObservedSlice, SliceContent, Stamp, Write, decide, naming
 
 STAMP = Stamp(driver="d.example.com", node_name="n")
-quick = settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 
 
 def content(*names: str) -> SliceContent:
