@@ -105,12 +105,17 @@ class Pool:
     _odd: bool | None = None
     _device_slices: Sequence[resource.ResourceSlice] | None = None
 
-    def __init__(self, slices: Sequence[resource.ResourceSlice], gatherer: Gatherer) -> None:
+    def __init__(
+        self, slices: Sequence[resource.ResourceSlice], gatherer: Gatherer, content: PoolContent | None = None
+    ) -> None:
         spec = slices[0].spec
         self.driver = spec.driver
         self.name = spec.pool.name
         self.slices = slices
         self._gatherer = gatherer
+        if content is not None:
+            self._content = content
+            self.fault = content.fault
 
     def more(
         self,
@@ -289,7 +294,7 @@ class Gatherer:
         content = self.contents.slice(spec)
         if self.groups_off and content.grouped:
             return None
-        return Pool((slice_,), self)
+        return Pool((slice_,), self, content.alone or self.contents.alone(spec))
 
     def grouped(self, *slices: Sequence[resource.ResourceSlice]) -> bool:
         """Whether any device declares compatibility groups."""
