@@ -99,7 +99,8 @@ def _claim(report: Report, claim: ClaimReport) -> Iterator[str]:
         count = "all devices" if request.count is None else _counted(request.count, "device")
         yield f"    request {request.request} ({count} of class {request.class_name}): {_request(report, request)}"
     if innocent:
-        yield f"    {'request' if len(innocent) == 1 else 'requests'} {_listed(innocent)}: {"fits" if len(innocent) == 1 else "fit"} alone"
+        noun, verb = ("request", "fits") if len(innocent) == 1 else ("requests", "fit")
+        yield f"    {noun} {_listed(innocent)}: {verb} alone"
 
 
 def _request(report: Report, request: RequestReport) -> str:
