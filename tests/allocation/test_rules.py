@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from drakit.allocation import AllocatedState, capacity, nodes, normalize, score, taints
+from drakit.allocation import AllocatedState, Features, capacity, nodes, normalize, score, taints
 from drakit.allocation.reasons import CapacityPolicyViolated, CapacityUnknown
 from drakit.api import core, resource
 from drakit.api.quantity import Quantity
@@ -159,6 +159,13 @@ def test_scores_add_up_over_all_prioritized_requests(build: SimpleNamespace) -> 
     assert normalize([0, 0]) == [0, 0]
     with pytest.raises(ValueError, match="2 claims but 0 allocations"):
         score(claims, [])
+
+
+def test_features_follow_from_gates() -> None:
+    assert Features.of_gates(Features.gates()) == Features.everything()
+    assert Features.of_gates(()) == Features(**dict.fromkeys(Features.__struct_fields__, False))
+    half = {"DRADeviceBindingConditions", "DRADeviceCompatibilityGroups", "DRAFractionalCapacityRange"}
+    assert Features.of_gates(half) == Features.of_gates(())
 
 
 def test_allocated_state_tells_holders_and_amounts(build: SimpleNamespace) -> None:
