@@ -220,13 +220,15 @@ class Ledger:
         counter = self._state.read_counter()
         if counter != self._counter:
             self._counter = -1
-            self._view = self._load()
+            self._view, whole = self._load()
             counter = self._state.read_counter()  # quarantine raises it
-            self._counter = counter
+            if whole:
+                self._counter = counter
         self._decide(batch)
         changing = [pending for pending in batch if pending.error is None and _changes(pending)]
         if not changing:
             return
+        trusted = self._counter == counter
         self._counter = -1  # until all went well, the next batch reads the disk again
         self._state.write_counter(counter + 1)
         temporaries = self._write(changing)
@@ -237,7 +239,7 @@ class Ledger:
                 self._tidy(pending)
             if pending.error is None:
                 self._remember(pending)
-        if all(pending.error is None for pending in changing):
+        if trusted and all(pending.error is None for pending in changing):
             self._counter = counter + 1
 
     def _decide(self, batch: list[_Pending]) -> None:
@@ -381,21 +383,27 @@ class Ledger:
 
     # Reading
 
-    def _load(self) -> View:
-        view = View()
-        broken: list[Broken] = []
+    def _load(self) -> tuple[View, bool]:
+        """All records, and whether each one could be read or was set aside: otherwise it is tried again."""
+        view, whole = View(), True
         for identity in journal.identities(self._fs, self.root):
             path = journal.record_path(self.root, identity)
             try:
                 view.records[identity.uid] = journal.decode(self._fs.read(path), path)
-            except journal.BrokenRecordError as error:
-                broken.append(self._isolate(identity, path, str(error)))
+            except (journal.BrokenRecordError, OSError) as error:
                 view.records[identity.uid] = _unknown(identity)
+                broken = self._set_aside(identity, path, str(error))
+                whole = whole and broken.kept is not None
+                self._on_broken(broken)
             if self._fs.stat(journal.marker_path(self.root, identity)) is not None:
                 view.unpreparing.add(identity.uid)
-        for one in broken:
-            self._on_broken(one)
-        return view
+        return view, whole
+
+    def _set_aside(self, identity: Identity, path: Path, reason: str) -> Broken:
+        try:
+            return self._isolate(identity, path, reason)
+        except OSError as error:  # a bad sector, a full disk: other claims must go on
+            return Broken(identity, f"{reason}; setting it aside failed: {error}", None)
 
     def _isolate(self, identity: Identity, path: Path, reason: str) -> Broken:
         """Keep the bytes for people, and leave a record that says: something of this claim may be here."""

@@ -36,7 +36,9 @@ class Supervisor:
         """Parts that are waiting to be restarted, with the reason."""
 
     def start(self, name: str, part: Callable[[], Awaitable[None]]) -> None:
-        """Run `part()` for ever; its normal end is final."""
+        """Run `part()` for ever; its normal end is final. A part that runs already is left alone."""
+        if name in self._tasks and not self._tasks[name].done():
+            return
         self._tasks[name] = asyncio.create_task(self._keep(name, part), name=name)
 
     async def stop(self) -> None:

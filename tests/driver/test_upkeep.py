@@ -11,6 +11,7 @@ import pytest
 from drakit.driver import journal
 from drakit.driver.application import StartError
 from drakit.driver.journal import Identity
+from drakit.files import Filesystem
 from drakit.simulator.clock import ManualClock
 
 
@@ -353,3 +354,30 @@ async def test_fsyncs_are_counted(node: Any, driver: Any, counting: Any) -> None
 
 async def test_identity_prints_like_klog() -> None:
     assert str(Identity("ns", "c", "u")) == "ns/c:u"
+
+
+class Unreadable(Filesystem):
+    """One file cannot be read, as on a bad sector."""
+
+    bad = "nothing"
+
+    def read(self, path: Any, *, follow: bool = False) -> bytes:
+        if self.bad in str(path):
+            raise OSError(5, "Input/output error", str(path))
+        return super().read(path, follow=follow)
+
+
+async def test_an_unreadable_record_stops_nobody_else(node: Any, driver: Any) -> None:
+    fs = Unreadable()
+    before, kubelet = await node.start(driver)
+    claim, other = node.claim("c", "gpu-0"), node.claim("other", "gpu-1")
+    await kubelet.prepare(claim)
+    first = await kubelet.prepare(other)
+    await node.crash(before)
+    fs.bad = claim.uid
+    _, kubelet = await node.start(driver, fs=fs)
+    assert await kubelet.prepare(other) == first
+    assert driver.prepared.count(other.uid) == 1
+    fs.bad = "nothing"
+    assert (await kubelet.prepare(claim))[claim.uid].error == ""
+    assert await kubelet.unprepare(claim, other) == {claim.uid: "", other.uid: ""}
