@@ -47,12 +47,12 @@ def _fits(world: SimpleNamespace, claims: Any, allocated: Any = None) -> bool:
 def _rough(world: SimpleNamespace, seed: int) -> SimpleNamespace:
     """The cluster with slices that contradict each other, are for other nodes, or need what the node has not."""
     chance = random.Random(seed)
-    slices = []
+    slices, missing = [], set()
     for index, each in enumerate(world.slices):
         spec = each.spec
         kind = chance.choice(("none", "none", "incomplete", "duplicate", "per device", "obsolete", "skip", "counter"))
         if kind == "incomplete":
-            spec = _replace(spec, pool=_replace(spec.pool, resource_slice_count=spec.pool.resource_slice_count + 1))
+            missing.add(spec.pool.name)
         elif kind == "duplicate" and spec.devices:
             spec = _replace(spec, devices=(*spec.devices, spec.devices[0]))
         elif kind == "per device":
@@ -71,6 +71,11 @@ def _rough(world: SimpleNamespace, seed: int) -> SimpleNamespace:
             )
             spec = _replace(spec, devices=(_replace(spec.devices[0], consumes_counters=(drawn,)), *spec.devices[1:]))
         slices.append(_replace(each, spec=spec))
+    for index, each in enumerate(slices):
+        pool = each.spec.pool
+        if pool.name in missing:
+            announced = _replace(pool, resource_slice_count=pool.resource_slice_count + 1)
+            slices[index] = _replace(each, spec=_replace(each.spec, pool=announced))
     return SimpleNamespace(**{**vars(world), "slices": slices})
 
 

@@ -82,7 +82,6 @@ class AllOrNothing(Reason, frozen=True, kw_only=True):
     """The device would do, but `allocationMode: All` also needs devices that cannot be had."""
 
     rule = 19
-    blocked: int
 
 
 class LimitReached(Reason, frozen=True, kw_only=True):

@@ -129,13 +129,10 @@ class _Against:
                 taken.append(device)
         for undo in reversed(undos):
             state.undo(undo)
-        if len(taken) < wanted:
-            reason: Reason = TooFew(need=wanted, have=len(taken))
-            if variant.every:
-                reason = AllOrNothing(blocked=len(devices) - len(taken))
-            reasons.update(dict.fromkeys(taken, reason))
-        elif variant.every:
-            reasons.update(dict.fromkeys(taken, AllOrNothing(blocked=0)))
+        if len(taken) < wanted and not variant.every:
+            reasons.update(dict.fromkeys(taken, TooFew(need=wanted, have=len(taken))))
+        elif variant.every and not isinstance(self._apart, SearchEnded):
+            reasons.update(dict.fromkeys(taken, AllOrNothing()))
         return reasons
 
     def _best_first(self, variant: Variant, devices: list[Device]) -> Iterator[Device]:
