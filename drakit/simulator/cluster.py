@@ -244,10 +244,24 @@ class Cluster:
     @property
     def is_idle(self) -> bool:
         """Whether nothing happens in API server, control plane and kubelets until time moves on."""
-        nodes = self.nodes.values()
         return (
-            self.server.is_idle and self.control_plane.is_idle and all(node.kubelet.plugins.is_idle for node in nodes)
+            self.server.is_idle
+            and self.control_plane.is_idle
+            and all(node.kubelet.is_idle for node in self.nodes.values())
+            and self._all_seen()
         )
+
+    def _all_seen(self) -> bool:
+        """Whether every write has reached all who watch: the last bytes may still be on their way."""
+        for resource, reflector in self.control_plane.reflectors.items():
+            if _states(self.server.list(resource)) != _states(reflector):
+                return False
+        pods = self.server.list("pods")
+        for node in self.nodes.values():
+            own = [pod for pod in pods if pod["spec"].get("nodeName") == node.name]
+            if node.kubelet.pods is not None and _states(own) != _states(node.kubelet.pods):
+                return False
+        return True
 
     # Objects
 
@@ -313,3 +327,8 @@ class Cluster:
             return all(obj["metadata"]["name"] != name for obj in objects)
 
         await self.until(resource, absent, namespace=namespace if resource.namespaced else None)
+
+
+def _states(objects: Iterable[Object]) -> dict[str, str]:
+    """Versions by UID."""
+    return {obj["metadata"]["uid"]: obj["metadata"]["resourceVersion"] for obj in objects}

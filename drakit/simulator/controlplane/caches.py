@@ -79,6 +79,19 @@ class Caches:
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
+    @property
+    def by_resource(self) -> dict[str, kube.Reflector]:
+        """All reflectors that run, by plural resource name."""
+        return {
+            "pods": self.pods,
+            "resourceclaims": self.claims,
+            "resourceclaimtemplates": self.templates,
+            "deviceclasses": self.classes,
+            "resourceslices": self.slices,
+            "nodes": self.nodes,
+            **({"devicetaintrules": self.rules} if self.rules.lists else {}),
+        }
+
     async def _serves_rules(self) -> bool:
         """Whether the server has DeviceTaintRules; without them the cache stays empty."""
         try:

@@ -58,6 +58,11 @@ class ControlPlane:
         """Whether nothing is being worked on: for `ManualClock.idle_when`."""
         return all(queue.is_idle for queue in (self.claims.queue, self.garbage.queue, self.scheduler.queue))
 
+    @property
+    def reflectors(self) -> dict[str, kube.Reflector]:
+        """What it knows of the cluster, by plural resource name."""
+        return self._caches.by_resource
+
     async def _run(self, started: asyncio.Event) -> None:
         caches = self._caches
         async with caches, asyncio.TaskGroup() as group:

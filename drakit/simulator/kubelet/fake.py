@@ -62,6 +62,9 @@ class FakeKubelet:
         self.rng = random.Random(seed)  # noqa: S311 - jitter
         self._task: asyncio.Task[None] | None = None
         self._started = asyncio.Event()
+        self._requests = 0
+        self.pods: kube.Reflector | None = None
+        """The pods of the node as far as they were seen; None: the kubelet does not run."""
         self._workers: dict[str, PodWorker] = {}
         self._finished: set[str] = set()
         self._events: dict[tuple[str, str, str], dict[str, Any]] = {}
@@ -81,7 +84,7 @@ class FakeKubelet:
         self.root.mkdir(parents=True, exist_ok=True)
         self.plugins_directory.mkdir(exist_ok=True)
         self.plugins = self._new_plugins()
-        self._workers, self._finished = {}, set()
+        self._workers, self._finished, self._requests = {}, set(), 0
         self._started = asyncio.Event()
         self._task = asyncio.create_task(self._run(), name=f"kubelet {self.node}")
         started = asyncio.create_task(self._started.wait())
@@ -101,8 +104,14 @@ class FakeKubelet:
         if task is None:
             return
         task.cancel()
+        self.pods = None
         with contextlib.suppress(asyncio.CancelledError):
             await task
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no call of a plugin and no request is under way: for `ManualClock.idle_when`."""
+        return self.plugins.is_idle and self._requests == 0
 
     @property
     def task(self) -> asyncio.Task[None] | None:
@@ -189,7 +198,8 @@ class FakeKubelet:
 
     async def _watch_pods(self) -> None:
         selector = f"spec.nodeName={self.node}"
-        async with kube.Reflector(self.client, kube.PODS, field_selector=selector, clock=self.clock) as pods:
+        async with kube.Reflector(self.client, kube.PODS, field_selector=selector, clock=self.clock) as self.pods:
+            pods = self.pods
             await self.clock.sleep(self.timers.first_sync)
             await pods.synced.wait()
             for pod in pods:
@@ -269,10 +279,13 @@ class FakeKubelet:
         return tuple(claims)
 
     async def _read_claim(self, pod: Pod, name: str, *, generated: bool) -> Claim:
+        self._requests += 1
         try:
             claim = await self.client.get(kube.RESOURCE_CLAIMS, name, namespace=pod["metadata"]["namespace"])
         except kube.ApiError as error:
             raise podclaims.ClaimError(f"fetch ResourceClaim {name}: {error.message}") from error
+        finally:
+            self._requests -= 1
         return podclaims.read_claim(pod, claim, generated=generated)
 
     async def report(self, pod: Pod, status: dict[str, Any]) -> None:
@@ -339,9 +352,12 @@ class FakeKubelet:
 
     @contextlib.contextmanager
     def _api_errors(self, what: str) -> Iterator[None]:
+        self._requests += 1
         try:
             yield
         except (kube.NotFound, kube.Conflict):
             return  # the object is gone, or another one of that name is there
         except kube.ApiError as error:
             self.log(f"{what}: {error}")
+        finally:
+            self._requests -= 1

@@ -416,5 +416,5 @@ async def manual_world(short_path: Path) -> AsyncIterator[tuple[World, ManualClo
     clock = ManualClock()
     async with new_world(short_path, RECORDED, clock) as world:
         clock.idle_when(lambda: world.server.is_idle)
-        clock.idle_when(lambda: world.kubelet.plugins.is_idle)
+        clock.idle_when(lambda: world.kubelet.is_idle)
         yield world, clock
