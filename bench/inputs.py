@@ -188,7 +188,8 @@ def _mig_devices(gpu: int) -> list[Object]:
 
 def partitionable_mig() -> Object:
     """Eight GPUs per node, each whole or in MIG-like parts: one medium and two small parts of the same GPU."""
-    found, slices, held = nodes(500), [], []
+    found, slices = nodes(500), []
+    held: list[Object] = []
     chance = random.Random(6)
     slots = {f"slice-{slot}": {"value": "1"} for slot in range(7)}
     for node in found:
