@@ -9,7 +9,7 @@ from drakit.simulator.kubelet.decisions import pick
 
 Play = Callable[..., Any]
 DRIVER = "gpu.example.com"
-OLD, NEW = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+NEW = "22222222-2222-4222-8222-222222222222"
 
 
 async def test_an_upgrade_without_a_gap(scene: Play) -> None:

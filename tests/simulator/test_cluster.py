@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from drakit import kube
+from drakit import kube, simulator
 from drakit.simulator.clock import ManualClock
 from drakit.simulator.cluster import Cluster
 from drakit.simulator.kubelet import RECORDED
@@ -72,3 +72,10 @@ async def test_a_fault_of_the_simulator_is_told_to_whoever_waits() -> None:
     with pytest.raises(BaseExceptionGroup) as raised:
         await wait()
     assert raised.group_contains(LookupError, match="a bug")
+
+
+def test_the_room_offers_its_names() -> None:
+    for name in simulator.__all__:
+        assert getattr(simulator, name) is not None
+    with pytest.raises(AttributeError):
+        simulator.nothing  # noqa: B018
