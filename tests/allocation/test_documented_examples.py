@@ -76,6 +76,16 @@ def test_all_kinds_of_lists_can_be_matched(build: SimpleNamespace, one: dict[str
     assert build.allocate(slices, [differ]) is None
 
 
+def test_without_the_gate_lists_are_said_to_be_incomparable(build: SimpleNamespace) -> None:
+    devices = [build.device(f"d{index}", attributes={"roots": ["a", f"b{index}"]}) for index in range(2)]
+    features = _without("list_type_attributes")
+    allocator = Allocator([build.slice("s", *devices)], build.default_classes(), features=features)
+    for constraint in ("matchAttribute", "distinctAttribute"):
+        claim = build.claim("c", build.exactly("r", count=2), constraints=[{constraint: "driver-a/roots"}])
+        text = str(allocator.explain(build.node(), [claim]))
+        assert "1 with an incomparable attribute driver-a/roots of constraint 0" in text
+
+
 # Derived attributes
 
 

@@ -191,7 +191,7 @@ def phrase(reason: Reason) -> str:
         case NodeSelectorBroken():
             return f"with a broken node selector: {reason.message}"
         case Feature():
-            return f"need {reason.gate} ({reason.needed_for})"
+            return f"unusable without {reason.gate} ({reason.needed_for})"
         case SelectorUnmet():
             facts = " and ".join(map(str, reason.facts)) or reason.expression
             return f"fails selector {reason.index}: {facts}"
@@ -225,7 +225,7 @@ def _amounts(reason: Reason) -> str:
         case CapacityUnknown():
             return f"without capacity {reason.name}"
         case CapacityPolicyViolated():
-            return f"do not allow {reason.amount} of {reason.name}"
+            return f"with a policy that does not allow {reason.amount} of {reason.name}"
         case AttributeMissing():
             return f"without attribute {reason.attribute} of constraint {reason.constraint}"
         case AttributeTypeUnknown():

@@ -16,6 +16,7 @@ from drakit.allocation.explain.reasons import AllOrNothing, LimitReached, NotTog
 from drakit.allocation.reasons import (
     AdminTwice,
     AttributeConflict,
+    AttributeTypeUnknown,
     CapacityShort,
     CountersShort,
     GroupsIncompatible,
@@ -224,9 +225,11 @@ class _Against:
             mask = self._problem.value(constraint, variant, content)
             if not self._clashes(constraint, mask, self._state.values[constraint.number]):
                 continue
-            kept = self._subset.rules[variant.claim]
+            number = self._subset.rules[variant.claim][constraint.index]
+            if mask == FIRST_ONLY:
+                return AttributeTypeUnknown(constraint=number, attribute=constraint.attribute)
             return AttributeConflict(
-                constraint=kept[constraint.index],
+                constraint=number,
                 attribute=constraint.attribute,
                 distinct=constraint.distinct,
                 values=self._values(constraint, variant, device),
