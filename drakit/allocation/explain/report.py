@@ -55,6 +55,8 @@ class ConstraintRef(msgspec.Struct, frozen=True, order=True):
     distinct: bool
 
     def __str__(self) -> str:
+        if not self.attribute:
+            return "an empty constraint"
         return f"{'distinctAttribute' if self.distinct else 'matchAttribute'} {self.attribute}"
 
 

@@ -166,13 +166,31 @@ def scenarios(say: SimpleNamespace) -> list[Any]:
 
 
 def variations(say: SimpleNamespace) -> list[Any]:
-    """What upstream added after the table: all devices of a request differ, not only neighbours (defect D, fixed)."""
+    """What upstream added after the table: all devices of a request differ, not only neighbours (defect D, fixed).
+
+    And 171 with room for both requests on the device: there it is full after one, with or without the constraint.
+    """
+    roomy = say.device("d1", {"room": "r"}, shareable=True, capacity={"units": say.ranged("4")})
+    sharing = [say.request(name, needs="2") for name in ("r0", "r1")]
 
     def kinds(values: str) -> list[Any]:
         return [say.slice(*(say.device(f"d{index}", {"kind": kind}) for index, kind in enumerate(values, 1)))]
 
     three = [say.claim(say.request("r0", count=3), constraints=[say.distinct("kind")])]
     return [
+        say.scenario(
+            0,
+            "two-requests-share-a-device-with-room",
+            slices=[say.slice(roomy)],
+            claims=[sharing],
+            gives=[[say.result(name, "d1", consumed={"units": "2"}) for name in ("r0", "r1")]],
+        ),
+        say.scenario(
+            0,
+            "unless-they-must-differ",
+            slices=[say.slice(roomy)],
+            claims=[say.claim(*sharing, constraints=[say.distinct("room")])],
+        ),
         say.scenario(0, "a-value-that-comes-back-is-not-distinct", slices=kinds("aba"), claims=three),
         say.scenario(
             0,
