@@ -53,6 +53,9 @@ _NAMES: Final = 4
 _PHRASES: Final = 8
 """Phrases of one line; the rest is only counted."""
 
+_LENGTH: Final = 1000
+"""Characters of a message that are shown."""
+
 _NANO: Final = 10**9
 
 
@@ -63,10 +66,10 @@ def lines(report: Report) -> Iterator[str]:
         for each in report.chosen:
             yield f"  {each.claim} {each.request}: {each.driver}/{each.pool}/{each.device}"
         return
-    yield f"{report.node}: {_OUTCOMES[report.outcome]}" + (f": {report.error}" if report.error else "")
+    yield f"{report.node}: {_OUTCOMES[report.outcome]}" + (f": {_one_line(report.error)}" if report.error else "")
     for slice_ in report.slices:
         device = f", device {slice_.device}" if slice_.device else ""
-        yield f"  slice {slice_.slice}{device}: {slice_.message}"
+        yield f"  slice {slice_.slice}{device}: {_one_line(slice_.message)}"
     for pool in report.pools:
         yield f"  pool {pool.driver}/{pool.pool} ({_counted(pool.devices, 'device')}): {phrase(pool.reason)}"
     for claim in report.claims:
@@ -105,7 +108,8 @@ def _claim(report: Report, claim: ClaimReport) -> Iterator[str]:
 
 def _request(report: Report, request: RequestReport) -> str:
     if request.error:
-        return request.error.partition(": ")[2] if request.error.startswith("claim ") else request.error
+        error = _one_line(request.error)
+        return error.partition(": ")[2] if error.startswith("claim ") else error
     if not request.devices:
         elsewhere = f"; {_counted(report.elsewhere, 'slice')} for other nodes" if report.elsewhere else ""
         return f"the node sees no devices{elsewhere}"
@@ -189,7 +193,7 @@ def phrase(reason: Reason) -> str:
         case NotForNode():
             return "for other nodes"
         case NodeSelectorBroken():
-            return f"with a broken node selector: {reason.message}"
+            return f"with a broken node selector: {_one_line(reason.message)}"
         case Feature():
             return f"unusable without {reason.gate} ({reason.needed_for})"
         case SelectorUnmet():
@@ -257,7 +261,7 @@ def _failed(reason: SelectorFailed) -> str:
         "derived attribute" if reason.source == DERIVED else "class selector" if reason.source == CLASS else "selector"
     )
     verb = "does not compile" if reason.compiling else "fails"
-    return f"on which {what} {reason.index} {verb}: {reason.message.splitlines()[0] if reason.message else ''}"
+    return f"on which {what} {reason.index} {verb}: {_one_line(reason.message)}"
 
 
 def quantity(nano: int) -> str:
@@ -265,6 +269,12 @@ def quantity(nano: int) -> str:
     if nano % (1024 * _NANO) == 0 and nano:
         return str(Quantity(nano // _NANO, 0, BINARY_SI))
     return str(Quantity(nano, -9, DECIMAL_SI))
+
+
+def _one_line(text: str) -> str:
+    """The first line of a message: compilers draw the place below it."""
+    first = text.strip().partition("\n")[0].rstrip()
+    return "".join(each if each.isprintable() else "?" for each in first)[:_LENGTH]
 
 
 def _listed(names: dict[str, None], separator: str = ", ") -> str:
