@@ -13,6 +13,10 @@ def test_scenario(row: Any, play: Callable[[Any], None]) -> None:
     play(row)
 
 
+def test_variation(variation: Any, play: Callable[[Any], None]) -> None:
+    play(variation)
+
+
 def scenarios(say: SimpleNamespace) -> list[Any]:
     lists = ["list_type_attributes"]
 
@@ -98,4 +102,27 @@ def scenarios(say: SimpleNamespace) -> list[Any]:
             **unknown,
         ),
         disjoint(195, "list-attributes-disabled-distinct-constraint-with-lists", abc, bcd, on=[], fits=False),
+    ]
+
+
+def variations(say: SimpleNamespace) -> list[Any]:
+    """Without the gate, whatever the values: a list goes first or not at all."""
+
+    def two(name: str, constraint: Any, *values: Any, fits: bool) -> Any:
+        devices = [say.device(f"d{index}", {"x": value}) for index, value in enumerate(values, 1)]
+        return say.scenario(
+            0,
+            name,
+            slices=[say.slice(*devices)],
+            claims=[say.claim(say.request("r0", count=2), constraints=[constraint])],
+            gives=[[say.result("r0", "d1"), say.result("r0", "d2")]] if fits else None,
+        )
+
+    match, distinct = say.match("x"), say.distinct("x")
+    return [
+        two("equal-lists-do-not-match", match, ["a"], ["a"], fits=False),
+        two("nothing-matches-a-list", match, ["a"], "a", fits=False),
+        two("disjoint-lists-are-not-distinct", distinct, ["a"], ["b"], fits=False),
+        two("a-scalar-is-distinct-from-a-list-before", distinct, ["a"], "a", fits=True),
+        two("but-not-from-a-list-behind", distinct, "a", ["b"], fits=False),
     ]
