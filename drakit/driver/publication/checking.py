@@ -15,7 +15,7 @@ from drakit.api.resource import Device
 from drakit.driver.publication.layout import SliceContent
 from drakit.driver.publication.slices import Stamp, body
 
-__all__ = ["Fault", "pool_faults", "slice_faults"]
+__all__ = ["Checks", "Fault", "pool_faults", "slice_faults"]
 
 _ALL_GATES = admission.profile("1.37", all_gates=True)
 """A gate that is off on the server drops fields; whether it does is found out by writing (see features)."""
@@ -39,6 +39,57 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         where = f"pool {self.pool}" + (f", device {self.device}" if self.device else "")
         return f"{where}: {self.field}: {self.message}" if self.field else f"{where}: {self.message}"
+
+
+class Checks:
+    """The faults of one pool, asked again and again; what was found right before is not looked at again.
+
+    Args:
+        pool: its name.
+    """
+
+    def __init__(self, pool: str) -> None:
+        self._pool = pool
+        self._contents: tuple[SliceContent, ...] = ()
+        self._faults: list[Fault] = []
+
+    def faults(self, contents: tuple[SliceContent, ...], stamp: Stamp) -> list[Fault]:
+        """What is wrong with `contents`; the rules of single slices only when those of the pool hold."""
+        if contents is self._contents:
+            return self._faults
+        known = () if self._faults else self._contents
+        faults: list[Fault] = []
+        if contents and not _same_names(known, contents):
+            faults = pool_faults(self._pool, contents, stamp.driver, local=bool(stamp.node_name))
+        if not faults:
+            faults = [fault for content in contents for fault in self._slice_faults(known, content, stamp)]
+        self._contents, self._faults = contents, faults
+        return faults
+
+    def _slice_faults(self, known: tuple[SliceContent, ...], content: SliceContent, stamp: Stamp) -> list[Fault]:
+        if any(content is old for old in known):
+            return []
+        frame = msgspec.structs.replace(content, devices=())
+        alike = [old for old in known if msgspec.structs.replace(old, devices=()) == frame]
+        if not alike or content.partition_type_attribute:
+            # Rules of the whole slice look at all of its devices.
+            return slice_faults(self._pool, content, stamp, content.devices)
+        right = {id(device) for old in alike for device in old.devices}
+        new = tuple(device for device in content.devices if id(device) not in right)
+        return slice_faults(self._pool, content, stamp, new) if new else []
+
+
+def _same_names(known: Sequence[SliceContent], contents: Sequence[SliceContent]) -> bool:
+    """Whether `known` (right) differs from `contents` in nothing that the rules across slices look at."""
+    return len(known) == len(contents) and all(
+        old is new
+        or (
+            msgspec.structs.replace(old, devices=()) == msgspec.structs.replace(new, devices=())
+            and [device.name for device in old.devices] == [device.name for device in new.devices]
+            and [d.consumes_counters for d in old.devices] == [d.consumes_counters for d in new.devices]
+        )
+        for old, new in zip(known, contents, strict=True)
+    )
 
 
 def pool_faults(pool: str, contents: Sequence[SliceContent], driver: str, *, local: bool) -> list[Fault]:

@@ -95,27 +95,31 @@ class Normaliser:
 
     def __init__(self, driver: str, policy: Policy | None = None) -> None:
         self._driver, self._policy = driver, policy or Policy()
-        self._known: dict[tuple[str, str], tuple[Device, Device | None, tuple[Adjustment, ...]]] = {}
+        self._known: dict[str, dict[str, tuple[Device, Device | None, tuple[Adjustment, ...]]]] = {}
 
-    def pool(self, pool: str, devices: tuple[Device, ...]) -> tuple[tuple[Device, ...], tuple[Adjustment, ...]]:
-        """The devices fit to be published, in the same order, and what was changed."""
+    def pool(
+        self, pool: str, devices: tuple[Device, ...], *, more: bool = False
+    ) -> tuple[tuple[Device, ...], tuple[Adjustment, ...]]:
+        """The devices fit to be published, in the same order, and what was changed; `more` when this is not all."""
+        before, after = self._known.get(pool, {}), {}
         kept: list[Device] = []
         warnings: list[Adjustment] = []
         for device in devices:
-            key = (pool, device.name)
-            known = self._known.get(key)
+            known = before.get(device.name)
             # The same objects go out again for the same input, so that everything after this compares by identity.
             if known is None or not (known[0] is device or known[0] == device):
-                known = self._known[key] = (device, *self.device(device))
+                known = (device, *self.device(device))
+            after[device.name] = known
             if known[1] is not None:
                 kept.append(known[1])
-            warnings += known[2]
+            if known[2]:
+                warnings += known[2]
+        self._known[pool] = {**before, **after} if more else after
         return tuple(kept), tuple(warnings)
 
     def forget(self, pools: set[str]) -> None:
         """Drop what is known of all pools but these."""
-        for key in [key for key in self._known if key[0] not in pools]:
-            del self._known[key]
+        self._known = {pool: known for pool, known in self._known.items() if pool in pools}
 
     def device(self, device: Device) -> tuple[Device | None, tuple[Adjustment, ...]]:
         """One device fit to be published (None: left out), and what was changed."""

@@ -143,7 +143,7 @@ class Publisher:
         if pool.slices is not None:
             parts = []
             for part in pool.slices:
-                fit, adjusted = self._normaliser.pool(name, part.devices)
+                fit, adjusted = self._normaliser.pool(name, part.devices, more=True)
                 parts.append(msgspec.structs.replace(part, devices=fit))
                 found += adjusted
             changes["slices"] = tuple(parts)

@@ -6,13 +6,12 @@ from enum import Enum
 
 import msgspec
 
-from drakit.api.resource import Device
-from drakit.driver.publication import checking, features, taints
+from drakit.driver.publication import checking
+from drakit.driver.publication.contents import Contents
 from drakit.driver.publication.decision import Desired
 from drakit.driver.publication.features import Fallback
 from drakit.driver.publication.gates import TryOut
-from drakit.driver.publication.layout import SliceContent, cut, is_limited
-from drakit.driver.publication.naming import decode_index, width
+from drakit.driver.publication.layout import SliceContent
 from drakit.driver.publication.resources import Pool
 from drakit.driver.publication.slices import ObservedSlice, Stamp, same
 from drakit.kube import Backoff
@@ -81,14 +80,9 @@ class PoolWork:
         self.taken: set[int] = set()
         """Indices whose name a stranger's slice has, or one of ours that waits for its finalizers."""
         self.floor = 0
-        self._cut_of: tuple[object, ...] = ()
-        self._cut: tuple[SliceContent, ...] = ()
+        self._contents, self._checks = Contents(), checking.Checks(name)
         self._timed: tuple[SliceContent, ...] = ()
-        self._times: taints.Times = {}
         self._learned: list[tuple[SliceContent, SliceContent]] = []
-        self._checked: tuple[SliceContent, ...] = ()
-        self._faults: list[checking.Fault] = []
-        self._limited: dict[int, tuple[Device, bool]] = {}
         self._tokens, self._refilled = float(BURST), 0.0
 
     # When
@@ -119,26 +113,12 @@ class PoolWork:
 
     def contents(self, observed: Sequence[ObservedSlice], off: Mapping[str, Fallback]) -> tuple[SliceContent, ...]:
         """The slices as they should be; the same objects again as long as nothing changes."""
-        key = (self.pool, tuple(off.items()))
-        if not self._cut_of or self._cut_of[0] is not key[0] or self._cut_of[1] != key[1]:
-            pool = None if self.pool is None else features.without(self.pool, off)
-            layout = [[d.name for d in content.devices] for content in self._cut] or _published(observed)
-            fresh = () if pool is None else cut(pool, layout, self._is_limited)
-            self._limited = {id(d): (d, self._is_limited(d)) for content in fresh for d in content.devices}
-            self._cut = _reuse(self._cut, fresh)
-            self._cut_of = key
-        self.note(*(each.content for each in observed if each.content is not None))
-        self._timed = _reuse(self._timed, tuple(taints.inherit(content, self._times) for content in self._cut))
+        self._timed = self._contents.of(self.pool, observed, off)
         return self._timed
 
-    def _is_limited(self, device: Device) -> bool:
-        known = self._limited.get(id(device))
-        return known[1] if known is not None else is_limited(device)
-
-    def note(self, *stored: SliceContent) -> None:
-        """Remember the server's times of the taints that are wanted, for when their slice is lost."""
-        if self._times or any(device.taints for content in self._cut for device in content.devices):
-            taints.remember(self._times, stored, self._cut)
+    def note(self, stored: SliceContent) -> None:
+        """Remember what the server has made of a slice."""
+        self._contents.note(stored)
 
     def desired(self, contents: tuple[SliceContent, ...], stamp: Stamp) -> Desired:
         """For `decide`."""
@@ -184,41 +164,5 @@ class PoolWork:
         return False
 
     def faults(self, contents: tuple[SliceContent, ...], stamp: Stamp) -> list[checking.Fault]:
-        """What is wrong with the pool; devices that were found right before are not looked at again."""
-        if contents is self._checked:
-            return self._faults
-        local = bool(stamp.node_name)
-        faults = checking.pool_faults(self.name, contents, stamp.driver, local=local) if contents else []
-        if not faults:
-            checked = () if self._faults else self._checked
-            right = {id(device) for content in checked for device in content.devices}
-            frames: list[SliceContent] = []
-            for content in checked:
-                if (frame := msgspec.structs.replace(content, devices=())) not in frames:
-                    frames.append(frame)
-            for content in contents:
-                # Rules of the whole slice look at all of its devices.
-                whole = content.partition_type_attribute or msgspec.structs.replace(content, devices=()) not in frames
-                new = content.devices if whole else tuple(d for d in content.devices if id(d) not in right)
-                if whole or new:
-                    faults += checking.slice_faults(self.name, content, stamp, new)
-        self._checked, self._faults = contents, faults
-        return faults
-
-
-def _reuse(old: tuple[SliceContent, ...], new: tuple[SliceContent, ...]) -> tuple[SliceContent, ...]:
-    """`new` with the objects of `old` where they are equal, and `old` itself when all are."""
-    merged = tuple(old[at] if at < len(old) and old[at] == content else content for at, content in enumerate(new))
-    return old if len(old) == len(merged) and all(a is b for a, b in zip(old, merged, strict=True)) else merged
-
-
-def _published(observed: Sequence[ObservedSlice]) -> list[list[str]]:
-    """Device names by slice of a pool that is completely published; [] otherwise."""
-    newest = max((found.generation for found in observed), default=0)
-    current = [found for found in observed if found.generation == newest and found.content is not None]
-    digits = width(len(current))
-    by_index = {decode_index(found.name, digits): found for found in current}
-    if set(by_index) != set(range(len(current))):
-        return []
-    contents = [by_index[index].content for index in range(len(current))]
-    return [[device.name for device in content.devices] for content in contents if content is not None]
+        """What is wrong with the pool."""
+        return self._checks.faults(contents, stamp)

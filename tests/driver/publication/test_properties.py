@@ -130,6 +130,7 @@ async def _play(labs: Any, script: list[Any], last: DriverResources) -> None:
         wanted.append(flat(last))
         running.publisher.update(last)
         await lab.until(lambda: running.publisher.ready and state(lab.slices()) == flat(last), within=1500, step=5)
+        await lab.settle(5)  # a wipe may not have been noticed when an empty pool was wanted
         check_history(lab, wanted, foreign)
         lab.forget()
         running.publisher.update(last)
