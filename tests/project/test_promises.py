@@ -3,8 +3,12 @@
 import re
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+
+from drakit.driver.claims import AllocatedDevice
 
 ROOT = Path(__file__).parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -47,3 +51,20 @@ def test_every_room_says_what_may_live_there() -> None:
     for init in (ROOT / "drakit").rglob("__init__.py"):
         if "_proto" not in init.parts:
             assert init.read_text().startswith('"""'), init
+
+
+def test_the_readmes_driver_is_one() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    names: dict[str, Any] = {"__name__": "readme"}
+    exec(compile(code, "README.md", "exec"), names)
+    driver = names["Kvm"]()
+    assert [device.name for device in driver.devices()] == ["kvm"]
+    device = AllocatedDevice(request="r", pool="p", device="kvm")
+    (prepared,) = driver.prepare(SimpleNamespace(devices=(device,)))
+    assert prepared.edits.device_nodes[0].path == "/dev/kvm"
+
+
+def test_every_page_that_the_readme_names_is_there() -> None:
+    pages = re.findall(r"\]\((docs/[^)]+)\)", (ROOT / "README.md").read_text())
+    assert pages
+    assert [page for page in pages if not (ROOT / page).is_file()] == []
