@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import pathlib
 from typing import TYPE_CHECKING, Any
@@ -40,10 +41,16 @@ def environment_of() -> Callable[[dict[str, Any]], cel.Environment]:
     return choose
 
 
-@pytest.fixture(scope="session", params=["cel-core", "cel-libraries"])
-def cases(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
-    with gzip.open(VECTORS / f"{request.param}.jsonl.gz") as file:
-        return [msgspec.json.decode(line) for line in file]
+@pytest.fixture(scope="session")
+def cases() -> Callable[[str], list[dict[str, Any]]]:
+    """The recorded cases of a file; those of one expression stand together and share its program."""
+
+    @functools.cache
+    def load(name: str) -> list[dict[str, Any]]:
+        with gzip.open(VECTORS / f"{name}.jsonl.gz") as file:
+            return sorted(map(msgspec.json.decode, file), key=lambda case: str(case["expression"]))
+
+    return load
 
 
 GPU: dict[str, Any] = {
