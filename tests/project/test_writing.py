@@ -17,12 +17,9 @@ def writes(tree: ast.AST) -> Iterator[int]:
         if not isinstance(node, ast.Call):
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        texts = [
-            argument.value
-            for argument in (*node.args, *(keyword.value for keyword in node.keywords))
-            if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
-        ]
-        modes = [text for text in texts if text and len(text) <= 3 and set(text) <= set("rwaxbt+")]
+        place = 0 if isinstance(node.func, ast.Attribute) and name == "open" else 1
+        given = [*node.args[place : place + 1], *(word.value for word in node.keywords if word.arg == "mode")]
+        modes = [mode.value for mode in given if isinstance(mode, ast.Constant) and isinstance(mode.value, str)]
         if name in CALLS or (name in OPENERS and any(set(mode) & set("wax+") for mode in modes)):
             yield node.lineno
 
