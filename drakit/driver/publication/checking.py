@@ -62,21 +62,23 @@ class Checks:
         if contents and not _same_names(known, contents):
             faults = pool_faults(self._pool, contents, stamp.driver, local=bool(stamp.node_name))
         if not faults:
-            faults = [fault for content in contents for fault in self._slice_faults(known, content, stamp)]
+            before = (*known, *([None] * len(contents)))
+            for old, content in zip(before, contents, strict=False):
+                if old is not content:
+                    faults += self._slice_faults(old, content, stamp)
         self._contents, self._faults = contents, faults
         return faults
 
-    def _slice_faults(self, known: tuple[SliceContent, ...], content: SliceContent, stamp: Stamp) -> list[Fault]:
-        if any(content is old for old in known):
-            return []
-        frame = msgspec.structs.replace(content, devices=())
-        alike = [old for old in known if msgspec.structs.replace(old, devices=()) == frame]
-        if not alike or content.partition_type_attribute:
-            # Rules of the whole slice look at all of its devices.
-            return slice_faults(self._pool, content, stamp, content.devices)
-        right = {id(device) for old in alike for device in old.devices}
-        new = tuple(device for device in content.devices if id(device) not in right)
-        return slice_faults(self._pool, content, stamp, new) if new else []
+    def _slice_faults(self, old: SliceContent | None, content: SliceContent, stamp: Stamp) -> list[Fault]:
+        devices = content.devices
+        frames = [None if each is None else msgspec.structs.replace(each, devices=()) for each in (old, content)]
+        # Rules of the whole slice look at all of its devices.
+        if old is not None and frames[0] == frames[1] and not content.partition_type_attribute:
+            right = set(map(id, old.devices))
+            devices = tuple(device for device in devices if id(device) not in right)
+            if not devices:
+                return []
+        return slice_faults(self._pool, content, stamp, devices)
 
 
 def _same_names(known: Sequence[SliceContent], contents: Sequence[SliceContent]) -> bool:

@@ -71,6 +71,8 @@ def _without_sharing(device: Device) -> Device:
 
 
 def _partitioned(device: Device) -> tuple[object, ...]:
+    if not device.consumes_counters and not (device.node_name or device.node_selector or device.all_nodes):
+        return ()
     # Groups have a gate of their own: what is compared here is the consumption without them.
     consumed = _without_groups(device).consumes_counters
     values = (consumed, device.node_name, device.node_selector, device.all_nodes)

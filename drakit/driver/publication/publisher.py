@@ -358,7 +358,9 @@ class Publisher:
         if actions and (wait := work.spend(now)):
             work.schedule(now + wait)
             return
-        if actions.writes and await self._gates.verify(contents, lambda content: writer.try_out(work, content, stamp)):
+        if actions.writes and await self._gates.verify(
+            [write.content for write in actions.writes], lambda content: writer.try_out(work, content, stamp)
+        ):
             work.schedule(now)
             return
         try:
