@@ -259,10 +259,10 @@ class PodWorker:
         if not reported:
             await self._send(podstatus.final_phase([*self._states("containers"), *self._states("initContainers")]))
         await self._ending.wait()
+        self._node.runtime.remove_sandbox(self.uid)  # the object is the last to go
         if not self.gone:
             await self._node.clock.sleep(self._node.timers.removal)
             await self._node.remove(self._pod)
-        self._node.runtime.remove_sandbox(self.uid)
 
     async def _unprepare(self) -> None:
         """Give the claims back, however long it takes; failures are only logged (recorded section 19)."""

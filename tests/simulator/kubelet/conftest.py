@@ -301,6 +301,12 @@ class World:
         await plugin.start()
         return plugin
 
+    async def start(self) -> None:
+        """Start the kubelet, and wait until it is connected to every plugin that runs."""
+        await self.kubelet.start()
+        for plugin in self.scripted:
+            await self.kubelet.plugins.registered(plugin.driver)
+
     def pod(self, name: str, *claims: str, command: str = "sleep infinity", **spec: Any) -> dict[str, Any]:
         """Create a pod that uses claims by name; nothing happens before `place`."""
         container = {

@@ -11,7 +11,7 @@ async def test_a_pod_is_prepared_started_ended_and_unprepared_09(world: Any, eve
     pod = world.pod("p", "c")
     claim = world.claim("c", pod)
     world.write_cdi(claim)
-    await world.kubelet.start()
+    await world.start()
     await world.place(pod)
     await eventually(lambda: world.phase("p") == "Running")
     assert plugin.calls == [("v1.NodePrepareResources", ["c"])]
@@ -27,7 +27,7 @@ async def test_a_pod_that_ends_by_itself_is_unprepared_then_09(world: Any, event
     plugin = await world.plugin()
     good, bad = world.pod("good", "c", command="sleep 0.05"), world.pod("bad", command="false")
     world.write_cdi(world.claim("c", good))
-    await world.kubelet.start()
+    await world.start()
     await world.place(good, bad)
     await eventually(lambda: (world.phase("good"), world.phase("bad")) == ("Succeeded", "Failed"))
     assert plugin.calls == [("v1.NodePrepareResources", ["c"]), ("v1.NodeUnprepareResources", ["c"])]
@@ -49,7 +49,7 @@ async def test_a_failed_prepare_is_told_and_tried_again_10(world: Any, eventuall
     plugin.prepare = first_fails
     pod = world.pod("p", "c")
     world.write_cdi(world.claim("c", pod))
-    await world.kubelet.start()
+    await world.start()
     await world.place(pod)
     await eventually(lambda: world.phase("p") == "Running")
     (message,) = world.events()
@@ -62,7 +62,7 @@ async def test_a_failed_prepare_is_told_and_tried_again_10(world: Any, eventuall
 
 async def test_the_same_event_counts_up_10(world: Any, eventually: Any) -> None:
     pod = world.pod("p", "c")
-    await world.kubelet.start()
+    await world.start()
     await world.place(pod)
     await eventually(lambda: world.server.list("events") and world.server.list("events")[0]["count"] >= 3)
     (event,) = world.server.list("events")
@@ -73,7 +73,7 @@ async def test_a_claim_that_is_not_reserved_makes_no_call_33(world: Any, eventua
     plugin = await world.plugin()
     pod = world.pod("p", "c")
     claim = world.claim("c")
-    await world.kubelet.start()
+    await world.start()
     await world.place(pod)
     await eventually(world.events)
     uid = pod["metadata"]["uid"]
@@ -88,7 +88,7 @@ async def test_a_claim_that_is_not_reserved_makes_no_call_33(world: Any, eventua
 
 async def test_a_missing_claim_fails_the_sync_p18(world: Any, eventually: Any) -> None:
     pod = world.pod("p", "c")
-    await world.kubelet.start()
+    await world.start()
     await world.place(pod)
     await eventually(world.events)
     assert 'fetch ResourceClaim c: resourceclaims.resource.k8s.io "c" not found' in world.events()[0]
@@ -97,7 +97,7 @@ async def test_a_missing_claim_fails_the_sync_p18(world: Any, eventually: Any) -
 async def test_an_unregistered_driver_is_waited_for_05(world: Any, eventually: Any) -> None:
     pod = world.pod("p", "c")
     world.write_cdi(world.claim("c", pod))
-    await world.kubelet.start()
+    await world.start()
     await world.place(pod)
     await eventually(world.events)
     assert world.events()[0].endswith(f"DRA driver {DRIVER} is not registered")
@@ -116,7 +116,7 @@ async def test_unprepare_is_tried_until_it_works_without_an_event_19(world: Any,
     plugin.unprepare = sometimes
     pod = world.pod("p", "c")
     world.write_cdi(world.claim("c", pod))
-    await world.kubelet.start()
+    await world.start()
     await world.place(pod)
     await eventually(lambda: world.phase("p") == "Running")
     world.server.delete("pods", "p", "default")
@@ -132,7 +132,7 @@ async def test_a_shared_claim_is_prepared_once_and_unprepared_last_12(world: Any
     plugin = await world.plugin()
     first, second = world.pod("a", "c"), world.pod("b", "c")
     world.write_cdi(world.claim("c", first, second))
-    await world.kubelet.start()
+    await world.start()
     await world.place(first)
     await eventually(lambda: world.phase("a") == "Running")
     await world.place(second)
@@ -149,7 +149,7 @@ async def test_a_restart_leaves_running_pods_alone_07(world: Any, eventually: An
     plugin = await world.plugin()
     pod = world.pod("p", "c")
     world.write_cdi(world.claim("c", pod))
-    await world.kubelet.start()
+    await world.start()
     await world.place(pod)
     await eventually(lambda: world.phase("p") == "Running")
     await world.kubelet.restart()
@@ -165,7 +165,7 @@ async def test_after_a_reboot_the_claim_is_prepared_again_34(world: Any, eventua
     plugin = await world.plugin()
     pod = world.pod("p", "c", restartPolicy="Always")
     world.write_cdi(world.claim("c", pod))
-    await world.kubelet.start()
+    await world.start()
     await world.place(pod)
     await eventually(lambda: world.phase("p") == "Running")
     await world.kubelet.stop()
@@ -181,7 +181,7 @@ async def test_a_pod_deleted_by_force_is_unprepared_14(world: Any, eventually: A
     plugin = await world.plugin()
     pod = world.pod("p", "c")
     world.write_cdi(world.claim("c", pod))
-    await world.kubelet.start()
+    await world.start()
     await world.place(pod)
     await eventually(lambda: world.phase("p") == "Running")
     world.server.delete("pods", "p", "default", grace_period_seconds=0)
@@ -193,7 +193,7 @@ async def test_deleted_by_force_while_the_kubelet_was_down_14b(world: Any, event
     plugin = await world.plugin()
     pod = world.pod("p", "c")
     world.write_cdi(world.claim("c", pod))
-    await world.kubelet.start()
+    await world.start()
     await world.place(pod)
     await eventually(lambda: world.phase("p") == "Running")
     await world.kubelet.stop()
@@ -209,7 +209,7 @@ async def test_a_container_whose_devices_do_not_resolve_waits_without_prepare_15
     plugin = await world.plugin()
     pod = world.pod("p", "c")
     claim = world.claim("c", pod)
-    await world.kubelet.start()
+    await world.start()
     await world.place(pod)
     await eventually(lambda: any(event["count"] >= 2 for event in world.server.list("events")))
     uid = claim["metadata"]["uid"]
@@ -227,7 +227,7 @@ async def test_a_container_restart_makes_no_call_13(world: Any, eventually: Any)
     plugin = await world.plugin()
     pod = world.pod("p", "c", restartPolicy="Always")
     world.write_cdi(world.claim("c", pod))
-    await world.kubelet.start()
+    await world.start()
     await world.place(pod)
     await eventually(lambda: world.phase("p") == "Running")
     world.runtime.end(pod["metadata"]["uid"], "main", 3)
@@ -241,7 +241,7 @@ async def test_init_containers_run_first_and_see_the_devices_21(world: Any, even
     init = {"name": "init", "command": ["true"], "resources": {"claims": [{"name": "c"}]}}
     pod = world.pod("p", "c", initContainers=[init])
     world.write_cdi(world.claim("c", pod))
-    await world.kubelet.start()
+    await world.start()
     await world.place(pod)
     await eventually(lambda: world.phase("p") == "Running")
     containers = {container.name: container for container in world.runtime.containers()}
@@ -269,7 +269,7 @@ async def test_a_deletion_does_not_cancel_a_running_prepare_20(world: Any, event
     plugin.prepare = slow
     pod = world.pod("p", "c")
     world.write_cdi(world.claim("c", pod))
-    await world.kubelet.start()
+    await world.start()
     await world.place(pod)
     await eventually(lambda: plugin.calls)
     world.server.delete("pods", "p", "default")

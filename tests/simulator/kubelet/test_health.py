@@ -97,7 +97,7 @@ async def test_reports_reach_the_pods_status_17(world: Any, eventually: Any) -> 
     plugin = await world.plugin(health=True)
     pod = world.pod("p", "c")
     world.write_cdi(world.claim("c", pod))
-    await world.kubelet.start()
+    await world.start()
     await world.place(pod)
     await eventually(lambda: world.phase("p") == "Running")
     assert shown(world) == [("Unknown", "")]
