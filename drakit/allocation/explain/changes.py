@@ -153,7 +153,11 @@ class _Finder:
         return sorted(uses, key=lambda edit: (-uses[edit], _kind(edit)))[:_MOST]
 
     def _reduced(self, edits: list[Edit]) -> Change | None:
-        """The shortest prefix of the edits that suffices, without those that are superfluous in it."""
+        """The shortest prefix of the edits that suffices, without those that are superfluous in it.
+
+        More edits may fit less (a device more for an All request, an error met earlier), so leaving out is repeated
+        until nothing can be left out.
+        """
         if len(edits) < 2 or not self._helps(edits):
             return None
         low, high = 1, len(edits)
@@ -166,10 +170,13 @@ class _Finder:
         kept = edits[:high]
         if not self._helps(kept):
             kept = edits
-        for edit in reversed(kept):
-            rest = [each for each in kept if each != edit]
-            if rest and self._helps(rest):
-                kept = rest
+        shrinking = True
+        while shrinking:
+            shrinking = False
+            for edit in reversed(kept):
+                rest = [each for each in kept if each != edit]
+                if rest and self._helps(rest):
+                    kept, shrinking = rest, True
         return Change(tuple(kept))
 
     def _helps(self, edits: Iterable[Edit]) -> bool:
