@@ -3,6 +3,7 @@
 import string
 from typing import Any
 
+import jsonschema
 import msgspec
 import pytest
 from hypothesis import strategies as st
@@ -75,9 +76,10 @@ def _schema() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def schema() -> dict[str, Any]:
+def schema() -> jsonschema.Draft202012Validator:
     """The CDI file format as JSON schema, written from its specification."""
-    return _schema()
+    jsonschema.Draft202012Validator.check_schema(_schema())
+    return jsonschema.Draft202012Validator(_schema())
 
 
 _ALNUM = string.ascii_letters + string.digits

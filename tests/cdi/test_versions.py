@@ -56,7 +56,7 @@ def test_minimum_version_by_feature(name: str) -> None:
     assert cdi.minimum_version(spec) == expected
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=40, deadline=None)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=30, deadline=None)
 @given(data=st.data())
 def test_every_version_below_the_minimum_is_refused(data: st.DataObject, specs: st.SearchStrategy[cdi.Spec]) -> None:
     spec = data.draw(specs)
