@@ -42,14 +42,14 @@ def attribute_values(attribute: resource.DeviceAttribute, *, lists: bool) -> Val
         ):
             if several:
                 return frozenset([(type_, each) for each in several])
-    for type_, value in (
-        ("string", attribute.string),
-        ("int", attribute.int),
-        ("bool", attribute.bool),
-        ("version", attribute.version),
-    ):
-        if value is not None:
-            return frozenset({(type_, value)})
+    if attribute.string is not None:
+        return frozenset((("string", attribute.string),))
+    if attribute.int is not None:
+        return frozenset((("int", attribute.int),))
+    if attribute.bool is not None:
+        return frozenset((("bool", attribute.bool),))
+    if attribute.version is not None:
+        return frozenset((("version", attribute.version),))
     return frozenset() if lists else FIRST_ONLY
 
 

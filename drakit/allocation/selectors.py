@@ -43,18 +43,6 @@ class Programs:
     def __init__(self) -> None:
         self._environment = _environment()
         self._compiled: dict[tuple[str, str], Any] = {}
-        self._drivers: dict[str, str] = {}
-
-    def wanted_driver(self, expression: str) -> str | None:
-        """The driver, when the expression just compares it with a literal.
-
-        Nearly all classes select so; such an expression needs neither a program nor a view of the device.
-        """
-        found = self._drivers.get(expression)
-        if found is None:
-            match = _DRIVER_IS.fullmatch(expression)
-            found = self._drivers[expression] = match.group(1) if match else ""
-        return found or None
 
     def get(self, expression: str, result: str = "bool") -> Any:
         """The program, or the `cel.CompileError`."""
@@ -67,6 +55,23 @@ class Programs:
                 found = error
             self._compiled[key] = found
         return found
+
+
+_Expression: TypeAlias = tuple[str, int, str]
+
+
+def _split_drivers(expressions: tuple[_Expression, ...]) -> tuple[tuple[str, ...], tuple[_Expression, ...]]:
+    """The drivers that the first expressions just compare with, and the other expressions.
+
+    Nearly all classes select so; it needs neither a program nor a view of the device.
+    """
+    wanted = []
+    for _, _, expression in expressions:
+        match = _DRIVER_IS.fullmatch(expression)
+        if match is None:
+            break
+        wanted.append(match.group(1))
+    return tuple(wanted), expressions[len(wanted) :]
 
 
 _DRIVER = re.compile(r"device\s*\.\s*driver\b")
@@ -85,7 +90,7 @@ class Selectors:
         derived: Derived attributes by name.
     """
 
-    __slots__ = ("_drivers", "_programs", "derived", "expressions")
+    __slots__ = ("_drivers", "_programs", "_rest", "_wanted", "derived", "expressions")
 
     def __init__(
         self,
@@ -100,6 +105,7 @@ class Selectors:
         )
         self.derived = derived
         self._drivers: dict[str, bool] = {}
+        self._wanted, self._rest = _split_drivers(self.expressions)
 
     def outcome(self, content: DeviceContent) -> Outcome:
         """Whether the device is selected; cached with the content."""
@@ -119,7 +125,7 @@ class Selectors:
         return found
 
     def _is_sound(self, expression: str, driver: str) -> bool:
-        if self._programs.wanted_driver(expression) is not None:
+        if _DRIVER_IS.fullmatch(expression):
             return True
         program = self._programs.get(expression)
         if isinstance(program, cel.CompileError):
@@ -147,7 +153,13 @@ class Selectors:
         return content.derived.get(self, {})
 
     def _evaluate(self, content: DeviceContent) -> Outcome:
-        for source, index, expression in self.expressions:
+        expressions = self.expressions
+        if self._wanted and not content.odd:
+            for driver in self._wanted:
+                if driver != content.driver:
+                    return False
+            expressions = self._rest
+        for source, index, expression in expressions:
             outcome = self._one(content, source, index, expression)
             if outcome is not True:
                 return outcome
@@ -164,9 +176,6 @@ class Selectors:
         return SelectorFailed(source=source, index=index, expression=expression, compiling=compiling, message=message)
 
     def _run(self, content: DeviceContent, expression: str) -> bool | tuple[bool, str]:
-        driver = self._programs.wanted_driver(expression)
-        if driver is not None and not content.odd:
-            return driver == content.driver
         program = self._programs.get(expression)
         if isinstance(program, cel.CompileError):
             return True, str(program)

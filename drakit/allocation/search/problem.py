@@ -268,7 +268,9 @@ class Problem:
         return found
 
     def _value(self, constraint: Constraint, variant: Variant, device: DeviceContent) -> int:
-        attribute = variant.needs.selectors.derived_values(device).get(constraint.attribute)
+        attribute = None
+        if variant.needs.selectors.derived:
+            attribute = variant.needs.selectors.derived_values(device).get(constraint.attribute)
         if attribute is None:
             attribute = constraints.lookup(device.device, device.driver, constraint)
         if attribute is None:
