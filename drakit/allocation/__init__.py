@@ -3,6 +3,7 @@
 from drakit.allocation.allocator import Allocator
 from drakit.allocation.contents import Contents
 from drakit.allocation.errors import AllocationError, AllocationTooDeep, NodeError
+from drakit.allocation.explain import Report
 from drakit.allocation.features import Features
 from drakit.allocation.score import normalize, score
 from drakit.allocation.search import Budget, Prunings
@@ -20,6 +21,7 @@ __all__ = [
     "Inputs",
     "NodeError",
     "Prunings",
+    "Report",
     "Violation",
     "normalize",
     "score",

@@ -118,7 +118,7 @@ class Allocator:
 
         Never raises what `allocate` raises: errors are part of the report.
         """
-        from drakit.allocation.explain import explain
+        from drakit.allocation.explain.explanation import explain
 
         return explain(self, node, claims)
 

@@ -1,11 +1,12 @@
 """Why claims do not fit on a node: per device and rule, minimal conflicts, smallest changes. Reads the search's rules.
 
-Only what turns questions into reports lives here; the rules themselves are those of `drakit.allocation`.
+Only what turns questions into reports lives here; the rules themselves are those of `drakit.allocation`. The entry is
+`Allocator.explain`; this module names the parts of its answer and loads nothing of what makes them.
 """
 
-from drakit.allocation.explain.explanation import explain
 from drakit.allocation.explain.report import (
     Change,
+    Chosen,
     ClaimReport,
     Conflict,
     ConstraintRef,
@@ -25,6 +26,7 @@ from drakit.allocation.explain.report import (
 
 __all__ = [
     "Change",
+    "Chosen",
     "ClaimReport",
     "Conflict",
     "ConstraintRef",
@@ -40,5 +42,4 @@ __all__ = [
     "RequestReport",
     "SliceReport",
     "Tolerate",
-    "explain",
 ]
