@@ -97,6 +97,7 @@ class Publisher:
         self._wanted: DriverResources | None = None
         self._refused_update = ""
         self._listed = False
+        self._reflector: kube.Reflector | None = None
         self._observation: Observation | None = None
         self._writer: Writer | None = None
         self._wake = asyncio.Event()
@@ -107,7 +108,7 @@ class Publisher:
     # What the driver says
 
     def update(self, resources: DriverResources) -> None:
-        """Publish this from now on; returns at once. An empty one deletes all pools.
+        """Publish this from now on; returns at once, to be called in the event loop. An empty one deletes all pools.
 
         Args:
             resources: all pools; a pool that is not in it is deleted.
@@ -174,7 +175,8 @@ class Publisher:
         if self._wanted is None:
             return ("nothing to publish yet: the inventory has not been read",)
         if not self._listed:
-            return ("the API server has not told yet which slices there are",)
+            failure = self._reflector.failure if self._reflector is not None else None
+            return (f"cannot list slices: {failure}" if failure else "slices are being listed for the first time",)
         fine = {PoolState.PUBLISHED, PoolState.STANDBY}
         found = [
             f"pool {name} is {work.status.state.value}: {work.status.reason or 'not published yet'}"
@@ -218,6 +220,7 @@ class Publisher:
             clock=self._clock,
             jitter=self._jitter,
         ) as reflector:
+            self._reflector = reflector
             self._observation = Observation(reflector, self._belongs)
             self._writer = Writer(
                 self._client,

@@ -571,6 +571,15 @@ async def test_rbac_is_named(lab: Any, resources_of: Any) -> None:
     await lab.until(lambda: running.publisher.ready, step=5)
 
 
+async def test_a_forbidden_list_is_named(lab: Any, resources_of: Any) -> None:
+    lab.server.faults.fail(403, times=None, verb="list", resource="resourceslices", message="not allowed to list")
+    running = await lab.publisher(resources_of(["a"]))
+    await lab.settle(20)
+    assert "cannot list slices: 403 Forbidden: not allowed to list" in running.publisher.reasons[0]
+    lab.server.faults.clear()
+    await lab.until(lambda: running.publisher.ready, step=5)
+
+
 async def test_settled_waits_for_all_pools(lab: Any, resources_of: Any) -> None:
     running = await lab.publisher()
     task = asyncio.create_task(running.publisher.settled())

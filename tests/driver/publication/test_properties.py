@@ -112,7 +112,7 @@ def test_the_pool_converges_and_is_never_seen_mixed(labs: Any, script: list[Any]
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
-@settings(deadline=None, max_examples=1500, suppress_health_check=CHECKS)
+@settings(deadline=None, max_examples=800, suppress_health_check=CHECKS)
 @given(script=steps, last=st.one_of(contents.map(resources), st.integers(0, 200).map(plain)))
 def test_the_same_for_long(labs: Any, script: list[Any], last: DriverResources) -> None:
     asyncio.run(_play(labs, script, last))
