@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -578,3 +579,25 @@ def test_explaining_never_raises_what_allocating_raises(explain: Any, build: Sim
     with pytest.raises(AllocationError):
         build.allocate([], [claim])
     assert explain([], [claim]).outcome == "error"
+
+
+def test_a_report_is_json(explain: Any, build: SimpleNamespace) -> None:
+    slices = [build.slice("s", build.device("d", capacity={"memory": "40Gi"}))]
+    held = [build.holding("h", {"device": "d"})]
+    report = explain(slices, [build.claim("c", build.exactly("r", "class-a", MEMORY))], allocated=held)
+    plain = report.plain()
+    assert json.loads(json.dumps(plain)) == plain
+    assert (plain["outcome"], plain["fits"]) == ("does not fit", False)
+    request = plain["claims"][0]["requests"][0]
+    assert (request["className"], request["fitsAlone"]) == ("class-a", False)
+    unmet, held_ = request["devices"][0]["reasons"]
+    assert (unmet["type"], unmet["rule"], unmet["facts"][0]["wanted"]) == ("SelectorUnmet", 8, "80Gi")
+    assert held_ == {"type": "HeldExclusively", "rule": 10, "holders": ["ns/h"]}
+    assert {edit["type"] for edit in plain["changes"][0]["edits"]} == {"FreeDevice", "DropSelector"}
+
+
+def test_a_feature_tells_its_rule(explain: Any, build: SimpleNamespace) -> None:
+    slices = [build.slice("s", build.device("d", bindingConditions=["ready"]))]
+    report = explain(slices, [build.claim("c", build.exactly("r"))], features=off(device_binding_and_status=False))
+    (reason,) = report.plain()["claims"][0]["requests"][0]["devices"][0]["reasons"]
+    assert (reason["type"], reason["rule"]) == ("Feature", 6)

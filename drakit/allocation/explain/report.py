@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -302,3 +302,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    def plain(self) -> dict[str, Any]:
+        """JSON values: camelCase names, reasons with type and rule, edits with type."""
+        from drakit.allocation.explain.plain import plain
+
+        return {**plain(self), "fits": self.fits}
