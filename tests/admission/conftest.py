@@ -31,19 +31,6 @@ def recorded() -> Cases:
     return load
 
 
-@pytest.fixture(scope="session")
-def answers(recorded: Cases) -> Callable[[str], list[tuple[Json, Json]]]:
-    """Every case of a file that depends on no user, with drakit's answer line."""
-    known: dict[str, list[tuple[Json, Json]]] = {}
-
-    def answer(name: str) -> list[tuple[Json, Json]]:
-        if name not in known:
-            known[name] = [(case, replay.answer_line(case)) for case in recorded(name) if not case.get("user")]
-        return known[name]
-
-    return answer
-
-
 @pytest.fixture
 def make() -> Make:
     """`make(kind, **spec)`: a valid v1 object with members of its spec replaced."""

@@ -55,13 +55,13 @@ def has_raw_bytes(obj: Any) -> bool:
 
 def test_getting_and_putting_back_changes_nothing(stored: list[tuple[Json, Json]]) -> None:
     for case, obj in stored:
+        if has_raw_bytes(obj) or '"timeAdded": null' in json.dumps(obj):
+            continue  # the zero time is shown as null, which asks for a new one
+        before = copy.deepcopy(obj)
         for version in api.fields.KINDS[obj["kind"]].versions:
             if version == "v1" and obj["kind"] == "DeviceTaintRule":
                 continue  # not served by 1.36
-            before = copy.deepcopy(obj)
             answer = update(case, obj, version)
-            if has_raw_bytes(obj) or '"timeAdded": null' in json.dumps(obj):
-                continue  # the zero time is shown as null, which asks for a new one
             assert answer.causes == (), (case["id"], answer.message)
             assert answer.stored == obj, case["id"]
             assert obj == before
