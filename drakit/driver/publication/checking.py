@@ -5,7 +5,6 @@ the scheduler, which then ignores the whole pool (spec/resourceslice.md 1.8, 1.1
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 
@@ -182,7 +181,7 @@ def slice_faults(pool: str, content: SliceContent, stamp: Stamp, devices: tuple[
     )
     wire = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", **sent}
     found = [
-        Fault(pool=pool, field=fault.path, device=_named(fault.path, devices), message=fault.message)
+        _fault(pool, fault, devices, content)
         for fault in admission.validate(wire, "1.37", _ALL_GATES)
         if not fault.path.startswith("metadata")
     ]
@@ -199,10 +198,12 @@ def _own_domain(pool: str, device: Device, driver: str) -> list[Fault]:
     ]
 
 
-def _named(path: str, devices: Sequence[Any]) -> str:
-    head, _, rest = path.partition("spec.devices[")
-    number = rest.partition("]")[0]
-    if head or not number.isdigit() or int(number) >= len(devices):
-        return ""
-    name: str = devices[int(number)].name
-    return name
+def _fault(pool: str, fault: admission.Fault, devices: Sequence[Device], content: SliceContent) -> Fault:
+    """With the device's name, and its place in the whole slice."""
+    head, found, rest = fault.path.partition("spec.devices[")
+    number, _, tail = rest.partition("]")
+    if head or not found or not number.isdigit() or int(number) >= len(devices):
+        return Fault(pool=pool, field=fault.path, message=fault.message)
+    device = devices[int(number)]
+    place = next(at for at, each in enumerate(content.devices) if each is device)
+    return Fault(pool=pool, field=f"spec.devices[{place}]{tail}", device=device.name, message=fault.message)

@@ -5,7 +5,13 @@ from typing import Any
 import pytest
 
 from drakit.api.quantity import Quantity
-from drakit.api.resource import Device, DeviceAttribute, DeviceCapacity
+from drakit.api.resource import (
+    CapacityRequestPolicy,
+    CapacityRequestPolicyRange,
+    Device,
+    DeviceAttribute,
+    DeviceCapacity,
+)
 from drakit.driver.publication import SliceContent, Stamp
 from drakit.driver.publication.checking import Fault, pool_faults, slice_faults
 
@@ -38,6 +44,23 @@ def test_46_the_drivers_own_domain_is_not() -> None:
 def test_a_fault_names_device_field_and_cause() -> None:
     (found,) = faults(Device(name="ok"), Device(name="bad", attributes={"v": DeviceAttribute(version="v1")}))
     assert found.startswith("pool p, device bad: spec.devices[1].attributes[v].version: ")
+
+
+def test_the_place_is_that_in_the_whole_slice() -> None:
+    devices = (*(Device(name=f"d{number}") for number in range(5)), Device(name="Bad"))
+    (found,) = slice_faults("p", SliceContent(devices=devices), STAMP, devices[5:])
+    assert (found.field, found.device) == ("spec.devices[5].name", "Bad")
+
+
+@pytest.mark.parametrize("step", ["0", "0Gi", "18446744073709551616", "1e30", "-1"])
+def test_a_step_that_would_crash_the_api_server_is_never_sent(step: str) -> None:
+    """Trap 12 (issues 139653, 140472)."""
+    one, most = Quantity.parse("1"), Quantity.parse("8")
+    spread = CapacityRequestPolicyRange(min=one, max=most, step=Quantity.parse(step))
+    policy = CapacityRequestPolicy(default=one, valid_range=spread)
+    capacity = {"m": DeviceCapacity(value=Quantity.parse("16"), request_policy=policy)}
+    found = faults(Device(name="d", allow_multiple_allocations=True, capacity=capacity))
+    assert any("requestPolicy.validRange.step" in words for words in found)
 
 
 @pytest.mark.parametrize(
