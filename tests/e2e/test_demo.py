@@ -93,31 +93,56 @@ def kept() -> Iterator[dict[str, str]]:
         process.wait()
 
 
-@pytest.mark.kubectl
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
-def test_kept_for_kubectl(kept: dict[str, str]) -> None:
-    def kubectl(*words: str) -> str:
-        environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **kept}
+MARKER = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: marker}
+spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu.example.com}}]}}
+"""
+
+
+class Kubectl:
+    def __init__(self, environment: dict[str, str]) -> None:
+        self.environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **environment}
+
+    def __call__(self, *words: str, text: str | None = None) -> str:
         done = subprocess.run(
-            ["kubectl", *words], capture_output=True, text=True, timeout=30, check=False, env=environment
+            ["kubectl", *words],
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+            env=self.environment,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
+    def watch(self, resource: str) -> "subprocess.Popen[str]":
+        """A watch that is surely open: it has shown an object that was made after its start."""
+        watch = subprocess.Popen(
+            ["kubectl", "get", resource, "--watch"], stdout=subprocess.PIPE, text=True, env=self.environment
+        )
+        self("create", "-f", "-", text=MARKER)
+        assert watch.stdout is not None
+        next(line for line in watch.stdout if line.startswith("marker"))
+        self("delete", resource, "marker")
+        return watch
+
+
+@pytest.mark.kubectl
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
+def test_kept_for_kubectl(kept: dict[str, str]) -> None:
+    kubectl = Kubectl({"KUBECONFIG": kept["KUBECONFIG"]})
     assert "gpu.example.com" in kubectl("get", "resourceslices,deviceclasses")
-    watch = subprocess.Popen(
-        ["kubectl", "get", "resourceclaims", "--watch"],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", **kept},
-    )
+    watch = kubectl.watch("resourceclaims")
     try:
         for manifest in (kept["MANIFEST"], kept["MANIFEST"].replace("-v1.", "-v1beta1.")):
             assert "pod/example-claim created" in kubectl("apply", "-f", manifest)
-            kubectl("wait", "pod/example-claim", "--for=condition=Ready", "--timeout=10s")
+            kubectl("wait", "pod/example-claim", "--for=condition=Ready", "--timeout=20s")
             assert "allocated,reserved" in kubectl("get", "resourceclaims")
             assert "deleted" in kubectl("delete", "-f", manifest)
-            kubectl("wait", "resourceclaims", "--all", "--for=delete", "--timeout=10s")
+            kubectl("wait", "resourceclaims", "--all", "--for=delete", "--timeout=20s")
         assert kubectl("get", "resourceclaims") == ""
     finally:
         watch.terminate()
