@@ -555,6 +555,21 @@ def test_nodes_share_nothing_but_contents(build: SimpleNamespace) -> None:
         assert report.elsewhere == 2
 
 
+def test_explanations_follow_updates(build: SimpleNamespace) -> None:
+    first, second = build.holding("h", {"device": "d"}), build.holding("i", {"device": "d"})
+    allocator = Allocator([build.slice("s", build.device("d"))], build.default_classes(), AllocatedState.of([first]))
+    claim, node = build.claim("c", build.exactly("r")), build.node()
+    assert "in use by ns/h" in str(allocator.explain(node, [claim]))
+    allocator.update_claim(second, first)
+    assert "in use by ns/i" in str(allocator.explain(node, [claim]))
+    allocator.remove_claim(second)
+    assert allocator.explain(node, [claim]).fits
+    allocator.update_slice(build.slice("s", build.device("d", taints=[{"key": "k", "effect": "NoSchedule"}])))
+    assert "1 tainted k" in str(allocator.explain(node, [claim]))
+    allocator.remove_class("class-a")
+    assert allocator.explain(node, [claim]).outcome == "error"
+
+
 def test_taints_of_rules_count(explain: Any, build: SimpleNamespace) -> None:
     from drakit import api
 

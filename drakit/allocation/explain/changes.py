@@ -64,6 +64,9 @@ _TRIES: Final = 16
 _MOST: Final = 48
 """Edits that are combined at most."""
 
+_DEVICES: Final = 2000
+"""Devices per request that edits are derived from."""
+
 _Bundle: TypeAlias = "tuple[Edit, ...]"
 
 
@@ -209,7 +212,7 @@ class _Finder:
         """What makes devices usable, with the number of devices."""
         found: dict[_Bundle, int] = {}
         for blocked in self._blocked:
-            for device in blocked.report.devices:
+            for device in blocked.report.devices[:_DEVICES]:
                 bundle = self._bundle(blocked, device)
                 if bundle:
                     found[bundle] = found.get(bundle, 0) + 1

@@ -7,7 +7,7 @@ tainted has both reasons. Errors of one device or one pool never hide others.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from drakit import cel
 from drakit.allocation import capacity, compatibility, constraints, counters, selectors, taints
@@ -26,25 +26,49 @@ from drakit.allocation.reasons import (
     SelectorFalse,
     TaintNotTolerated,
 )
-from drakit.cel.why import Fact, why_false
+from drakit.cel.why import why_false
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
 
     from drakit.allocation.contents import DeviceContent
     from drakit.allocation.pools import Condition, Pool
     from drakit.allocation.requests import Variant
     from drakit.allocation.search import Problem
     from drakit.allocation.state import AllocatedState
+    from drakit.cel.why import Fact
 
-__all__ = ["Examiner", "drawing_holders"]
+__all__ = ["Examiner", "Known", "drawing_holders"]
 
 _NONE: tuple[str, ...] = ()
+_MAX_KNOWN: Final = 20_000
 
 
 @functools.cache
 def _environment() -> cel.Environment:
     return cel.Environment()
+
+
+class Known:
+    """What explanations of one allocator have found out: pools that many nodes see are looked at once.
+
+    Attributes:
+        facts: What made an expression false, by device content and expression.
+        reports: The device reports of a pool, by all that they depend on.
+    """
+
+    __slots__ = ("facts", "reports")
+
+    def __init__(self) -> None:
+        self.facts: dict[tuple[DeviceContent, str], tuple[Fact, ...]] = {}
+        self.reports: dict[Hashable, tuple[DeviceReport, ...]] = {}
+
+    def trim(self) -> None:
+        """Start anew when there is too much."""
+        if len(self.facts) > _MAX_KNOWN:
+            self.facts.clear()
+        if len(self.reports) > _MAX_KNOWN:
+            self.reports.clear()
 
 
 class Examiner:
@@ -54,7 +78,7 @@ class Examiner:
         problem: A plan on the pools of the node.
         variant: One of the plan's variants, without fault.
         state: Who holds what.
-        facts: Store of what made selectors false, shared by all explanations.
+        known: What was found out before.
         rules: The positions that the plan's constraints have in the claim.
         skips: The node's kubelet can skip operations.
     """
@@ -64,7 +88,7 @@ class Examiner:
         problem: Problem,
         variant: Variant,
         state: AllocatedState,
-        facts: dict[tuple[DeviceContent, str], tuple[Fact, ...]],
+        known: Known,
         rules: tuple[int, ...],
         *,
         skips: bool,
@@ -72,21 +96,32 @@ class Examiner:
         self._problem = problem
         self._variant = variant
         self._state = state
-        self._facts = facts
+        self._known = known
         self._rules = rules
         self._skips = skips
+        constraints_ = tuple((each.attribute, rules[each.index]) for each in variant.constraints)
+        owner = variant.class_.metadata.name if variant.class_ is not None else ""
+        self._key = (variant.needs, owner, constraints_, skips)
 
     def reports(self) -> Iterator[DeviceReport]:
         """All devices that the node sees, in search order."""
+        known = self._known.reports
         for position, pool in enumerate(self._problem.pools):
             if pool.is_incomplete or pool.content.invalid:
                 yield from _of_broken(pool)
                 continue
             condition = self._problem.condition(position)
-            for index in range(condition.content.local):
-                reasons = tuple(self._reasons(pool, condition, index))
-                name = condition.content.devices[index].device.name
-                yield DeviceReport(pool.driver, pool.name, name, not reasons, reasons)
+            key = (pool.driver, pool.name, condition, pool.use_version, self._key)
+            found = known.get(key)
+            if found is None:
+                found = known[key] = tuple(self._pool(pool, condition))
+            yield from found
+
+    def _pool(self, pool: Pool, condition: Condition) -> Iterator[DeviceReport]:
+        for index in range(condition.content.local):
+            reasons = tuple(self._reasons(pool, condition, index))
+            name = condition.content.devices[index].device.name
+            yield DeviceReport(pool.driver, pool.name, name, not reasons, reasons)
 
     def _reasons(self, pool: Pool, condition: Condition, index: int) -> Iterator[Reason]:
         device = condition.content.devices[index]
@@ -140,9 +175,9 @@ class Examiner:
 
     def _why(self, device: DeviceContent, expression: str) -> tuple[Fact, ...]:
         key = (device, expression)
-        facts = self._facts.get(key)
+        facts = self._known.facts.get(key)
         if facts is None:
-            facts = self._facts[key] = why_false(_environment(), expression, device.view)
+            facts = self._known.facts[key] = why_false(_environment(), expression, device.view)
         return facts
 
     def _too_small(self, pool: Pool, condition: Condition, index: int) -> Iterator[Reason]:

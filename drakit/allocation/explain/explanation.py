@@ -10,7 +10,7 @@ import msgspec
 from drakit.allocation.errors import AllocationError
 from drakit.allocation.explain.changes import Blocked, find_changes
 from drakit.allocation.explain.conflicts import Core, minimal_core
-from drakit.allocation.explain.devices import Examiner
+from drakit.allocation.explain.devices import Examiner, Known
 from drakit.allocation.explain.parts import Parts, single
 from drakit.allocation.explain.report import (
     Change,
@@ -34,20 +34,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from drakit.allocation.allocator import Allocator
-    from drakit.allocation.contents import Contents, DeviceContent
     from drakit.allocation.explain.parts import Part
     from drakit.allocation.explain.scene import Scene
     from drakit.allocation.explain.world import Answer
     from drakit.allocation.reasons import Reason
     from drakit.allocation.requests import Variant
     from drakit.api import core, resource
-    from drakit.cel.why import Fact
 
 __all__ = ["explain"]
 
-_FACTS: weakref.WeakKeyDictionary[Contents, dict[tuple[DeviceContent, str], tuple[Fact, ...]]]
-_FACTS = weakref.WeakKeyDictionary()
-_MAX_FACTS = 100_000
+_KNOWN: weakref.WeakKeyDictionary[Allocator, Known] = weakref.WeakKeyDictionary()
 
 
 def explain(allocator: Allocator, node: core.Node, claims: Sequence[resource.ResourceClaim]) -> Report:
@@ -58,7 +54,9 @@ def explain(allocator: Allocator, node: core.Node, claims: Sequence[resource.Res
     name = node.metadata.name
     if answer.fits and not scene.error:
         return Report(node=name, outcome="fits", chosen=tuple(_chosen(claims, answer)), elsewhere=scene.elsewhere)
-    return _Explanation(world, node, claims, scene, answer).report()
+    known = _KNOWN.setdefault(allocator, Known())
+    known.trim()
+    return _Explanation(world, node, claims, scene, answer, known=known).report()
 
 
 def _chosen(claims: Sequence[resource.ResourceClaim], answer: Answer) -> Iterator[Chosen]:
@@ -75,6 +73,8 @@ class _Explanation:
         claims: Sequence[resource.ResourceClaim],
         scene: Scene,
         answer: Answer,
+        *,
+        known: Known,
     ) -> None:
         self._world = world
         self._node = node
@@ -82,10 +82,7 @@ class _Explanation:
         self._scene = scene
         self._answer = answer
         self._parts = Parts(claims)
-        contents = world.allocator.contents
-        self._facts = _FACTS.setdefault(contents, {})
-        if len(self._facts) > _MAX_FACTS:
-            self._facts.clear()
+        self._known = known
 
     def report(self) -> Report:
         """All of it."""
@@ -155,7 +152,7 @@ class _Explanation:
 
     def _devices(self, problem: Problem, variant: Variant, rules: tuple[int, ...]) -> Iterator[DeviceReport]:
         skips = OPTIONAL_NODE_OPERATIONS in self._node.status.declared_features
-        examiner = Examiner(problem, variant, self._world.state, self._facts, rules, skips=skips)
+        examiner = Examiner(problem, variant, self._world.state, self._known, rules, skips=skips)
         return examiner.reports()
 
     # --- all together

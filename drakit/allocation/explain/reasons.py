@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Final
 
 from drakit.allocation.reasons import (
@@ -143,6 +144,10 @@ def rank(reason: Reason) -> float:
     Being in use passes by itself, a taint can be tolerated, a selector of the request relaxed; a class says that the
     device is of another kind, and a broken pool says nothing about its devices.
     """
-    if isinstance(reason, SelectorFalse) and reason.source == _CLASS:
-        return _RANKS.index(SelectorFalse) + 0.5
-    return next(index for index, kind in enumerate(_RANKS) if isinstance(reason, kind))
+    place = _place(type(reason))
+    return place + 0.5 if isinstance(reason, SelectorFalse) and reason.source == _CLASS else place
+
+
+@functools.cache
+def _place(type_: type[Reason]) -> int:
+    return next(index for index, kind in enumerate(_RANKS) if issubclass(type_, kind))
