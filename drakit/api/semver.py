@@ -135,8 +135,8 @@ def _parse(text: str) -> Semver:
     major, minor, patch, prerelease, build = match.groups()
     numbers = [major, minor, patch, *(each for each in (prerelease or "").split(".") if each.isdigit())]
     for number in numbers:
-        if len(number) > 20 or int(number) > _MAX_UINT64:
-            raise SemverError(f'strconv.ParseUint: parsing "{number}": value out of range', text)
+        if _too_large(number):
+            raise SemverError(_out_of_range(number), text)
     return Semver(
         int(major),
         int(minor),
@@ -144,6 +144,14 @@ def _parse(text: str) -> Semver:
         tuple(prerelease.split(".")) if prerelease else (),
         tuple(build.split(".")) if build else (),
     )
+
+
+def _too_large(number: str) -> bool:
+    return len(number) > 20 or int(number) > _MAX_UINT64
+
+
+def _out_of_range(number: str) -> str:
+    return f'strconv.ParseUint: parsing "{number}": value out of range'
 
 
 def _complaint(text: str) -> str:
@@ -155,10 +163,14 @@ def _complaint(text: str) -> str:
         return "No Major.Minor.Patch elements found"
     patch = re.split(r"[-+]", parts[2], maxsplit=1)[0]
     for name, number in (("Major", parts[0]), ("Minor", parts[1]), ("Patch", patch)):
-        if not re.fullmatch(r"[0-9]+", number):
+        if not re.fullmatch(r"[0-9]*", number):
             return f'Invalid character(s) found in {name.lower()} number "{number}"'
         if len(number) > 1 and number[0] == "0":
             return f'{name} number must not contain leading zeroes "{number}"'
+        if not number:
+            return 'strconv.ParseUint: parsing "": invalid syntax'
+        if _too_large(number):
+            return _out_of_range(number)
     return _suffix_complaint(parts[2])
 
 
@@ -172,6 +184,8 @@ def _suffix_complaint(rest: str) -> str:
             return f'Invalid character(s) found in prerelease "{identifier}"'
         if identifier.isdigit() and len(identifier) > 1 and identifier[0] == "0":
             return f'Numeric PreRelease version must not contain leading zeroes "{identifier}"'
+        if identifier.isdigit() and _too_large(identifier):
+            return _out_of_range(identifier)
     for identifier in build.split(".") if plus else ():
         if not identifier:
             return "Build meta data is empty"

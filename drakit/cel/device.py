@@ -11,7 +11,6 @@ from drakit.api import Quantity as ExactQuantity
 from drakit.api import Semver as ExactSemver
 from drakit.api import SemverError
 from drakit.cel.errors import EvaluationError
-from drakit.cel.functions.semvers import complaint
 from drakit.cel.values import Domains, Quantity, Semver
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def device_view(driver: str, device: Device) -> DeviceView:
         try:
             value = _value(attribute)
         except SemverError as error:
-            failure = failure or EvaluationError(f"attribute {name}: parse semantic version: {complaint(error)}")
+            failure = failure or EvaluationError(f"attribute {name}: parse semantic version: {error}")
             continue
         if not slash:
             domain, identifier = driver, name

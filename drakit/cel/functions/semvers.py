@@ -9,7 +9,7 @@ from drakit.api import SemverError
 from drakit.cel.errors import EvaluationError
 from drakit.cel.values import Semver
 
-__all__ = ["OVERLOADS", "complaint", "parse"]
+__all__ = ["OVERLOADS", "parse"]
 
 
 def parse(text: str, normalise: bool = False) -> Semver:
@@ -17,13 +17,7 @@ def parse(text: str, normalise: bool = False) -> Semver:
     try:
         return Semver(ExactSemver.normalise(text) if normalise else ExactSemver.parse(text))
     except SemverError as error:
-        raise EvaluationError(complaint(error)) from None
-
-
-def complaint(error: SemverError) -> str:
-    """The error's text; empty numbers pass upstream's check of characters and fail as numbers."""
-    text = str(error)
-    return 'strconv.ParseUint: parsing "": invalid syntax' if text.endswith('number ""') else text
+        raise EvaluationError(str(error)) from None
 
 
 def _is_semver(text: str, normalise: bool = False) -> bool:
