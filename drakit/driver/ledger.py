@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import msgspec
+
 from drakit import files
 from drakit.clock import Clock
 from drakit.driver import journal
@@ -107,6 +109,8 @@ class Ledger:
         self._lock: LockFile | None = None
         self._counter = -1
         self._view = View()
+        self._durable: set[Path] = set()  # directories whose own names are known to be synced
+        self._swept = False
         self._waiting: list[_Pending] = []
         self._worker: asyncio.Task[None] | None = None
 
@@ -211,10 +215,11 @@ class Ledger:
     # From here on: in the executor, under the state lock.
 
     def _prepare_directories(self) -> None:
+        """Synced even when they exist: whoever made them may have died before it synced them."""
         files.make_directories(self._fs, self.root.parent, 0o750)
-        if self._fs.stat(self.root) is None:
-            files.make_directories(self._fs, self.root, _DIRECTORY_MODE)
-            self._fs.sync_directory(self.root.parent)
+        files.make_directories(self._fs, self.root, _DIRECTORY_MODE)
+        self._fs.sync_directory(self.root.parent.parent)
+        self._fs.sync_directory(self.root.parent)
 
     def _run(self, batch: list[_Pending]) -> None:
         counter = self._state.read_counter()
@@ -265,33 +270,31 @@ class Ledger:
                 if change.mark is not None:
                     self._mark(change.mark)
                 if change.store is not None:
-                    temporaries[-1] = self._create(pending, change.store)
+                    temporaries[-1] = self._create(change.store)
             except Exception as error:  # noqa: BLE001 - the caller learns it, the rest of the batch goes on
                 pending.error = error
         self._sync(changing, temporaries)
         return temporaries
 
-    def _create(self, pending: _Pending, record: Record) -> Path:
+    def _create(self, record: Record) -> Path:
         path = journal.record_path(self.root, record.identity)
         temporary = path.with_name(f".{path.stem}.tmp")
         data = journal.encode(record)
         try:
             self._fs.create(temporary, data)
         except FileNotFoundError:
-            self._make_directories(pending, path.parent)
+            self._make_directories(path.parent)
             self._fs.create(temporary, data)
         except FileExistsError:  # left by a process that died; the state lock says that nobody is using it
             self._fs.unlink(temporary)
             self._fs.create(temporary, data)
         return temporary
 
-    def _make_directories(self, pending: _Pending, directory: Path) -> None:
+    def _make_directories(self, directory: Path) -> None:
         for path in (directory.parent, directory):
-            try:
+            with contextlib.suppress(FileExistsError):
                 self._fs.mkdir(path, _DIRECTORY_MODE)
-            except FileExistsError:
-                continue
-            pending.directories.add(path.parent)
+                self._durable.discard(path)
 
     def _sync(self, changing: list[_Pending], temporaries: list[Path | None]) -> None:
         work = [(p, path) for p, path in zip(changing, temporaries, strict=True) if path is not None]
@@ -311,11 +314,16 @@ class Ledger:
                 if temporary is not None and change.store is not None:
                     target = journal.record_path(self.root, change.store.identity)
                     self._fs.rename(temporary, target)
-                    pending.directories.add(target.parent)
+                    pending.directories.update(self._uncertain(target))
                 if change.remove is not None:
                     self._remove(pending, change.remove)
             except OSError as error:
                 pending.error = pending.error or error
+
+    def _uncertain(self, record: Path) -> set[Path]:
+        """What to sync after renaming a record: its directory, and those above that somebody made and did not sync."""
+        above = {path.parent for path in (record.parent, record.parent.parent) if path not in self._durable}
+        return {record.parent, *above}
 
     def _remove(self, pending: _Pending, identity: Identity) -> None:
         path = journal.record_path(self.root, identity)
@@ -323,15 +331,18 @@ class Ledger:
             pending.directories.add(path.parent)
 
     def _sync_directories(self, changing: list[_Pending]) -> None:
-        directories = sorted({path for pending in changing if pending.error is None for path in pending.directories})
-        failed = {
-            path: error
-            for path, error in self._executor.spread(self._fs.sync_directory, directories)
-            if error is not None
-        }
+        failed = self._sync_all({path for pending in changing if pending.error is None for path in pending.directories})
         for pending in changing:
             for path in pending.directories & failed.keys():
                 pending.error = pending.error or failed[path]
+            if pending.error is None:
+                self._durable.update(path for path in pending.directories if path.parent in pending.directories)
+
+    def _sync_all(self, directories: set[Path]) -> dict[Path, Exception]:
+        """The errors by directory. One that is gone needs no sync."""
+        results = self._executor.spread(self._fs.sync_directory, sorted(directories))
+        gone = (FileNotFoundError, NotADirectoryError)
+        return {path: error for path, error in results if error is not None and not isinstance(error, gone)}
 
     def _tidy(self, pending: _Pending) -> None:
         """Markers and directories of claims that are gone. Only a marker beside a record may not stay: it counts."""
@@ -348,11 +359,19 @@ class Ledger:
     def _remove_directory(self, identity: Identity) -> None:
         """Ends with an error at the first directory that others still use."""
         directory = self.root / identity.namespace / identity.name
-        self._fs.rmdir(directory)
-        self._fs.rmdir(directory.parent)
+        for path in (directory, directory.parent):
+            self._fs.rmdir(path)
+            self._durable.discard(path)
 
     def _sweep(self) -> None:
-        """Remove temporaries, markers without a record, and empty directories. Nobody else writes: we hold the lock."""
+        """Remove temporaries, markers without a record, and empty directories. Nobody else writes: we hold the lock.
+
+        All directories are synced first: who changed them last may have died before it did.
+        """
+        directories = self._directories()
+        for error in self._sync_all({self.root, *directories}).values():
+            raise error
+        self._durable, self._swept = set(directories), True
         for namespace in self._fs.list(self.root):
             for name in journal.children(self._fs, self.root / namespace):
                 directory = self.root / namespace / name
@@ -362,6 +381,10 @@ class Ledger:
                 self._remove_empty(directory)
             self._remove_empty(self.root / namespace)
 
+    def _directories(self) -> list[Path]:
+        namespaces = [self.root / name for name in self._fs.list(self.root)]
+        return namespaces + [path / name for path in namespaces for name in journal.children(self._fs, path)]
+
     def _is_left_over(self, file: str) -> bool:
         if file.startswith(".") and file.endswith(".tmp"):
             return True
@@ -370,6 +393,7 @@ class Ledger:
     def _remove_empty(self, directory: Path) -> None:
         with contextlib.suppress(OSError):  # not empty, or not a directory
             self._fs.rmdir(directory)
+            self._durable.discard(directory)
 
     def _remember(self, pending: _Pending) -> None:
         assert pending.change is not None
@@ -397,7 +421,27 @@ class Ledger:
                 self._on_broken(broken)
             if self._fs.stat(journal.marker_path(self.root, identity)) is not None:
                 view.unpreparing.add(identity.uid)
-        return view, whole
+        return view, self._confirm(view) and whole
+
+    def _confirm(self, view: View) -> bool:
+        """Sync what another process changed, as it may have died before it did; whether that worked.
+
+        Until then a claim counts as not prepared: an answer from its record might not outlive a power loss.
+        """
+        self._durable.clear()
+        if not self._swept:  # the sweep will sync everything
+            return True
+        known = self._view.records
+        changed = {uid for uid in known.keys() | view.records.keys() if known.get(uid) != view.records.get(uid)}
+        places = {uid: self._places(view.records.get(uid) or known[uid]) for uid in changed}
+        failed = self._sync_all(set().union(*places.values()))
+        for uid in changed & view.records.keys():
+            if places[uid] & failed.keys():
+                view.records[uid] = msgspec.structs.replace(view.records[uid], phase=journal.PREPARING)
+        return not failed
+
+    def _places(self, record: Record) -> set[Path]:
+        return set(journal.record_path(self.root, record.identity).parents[:3])
 
     def _set_aside(self, identity: Identity, path: Path, reason: str) -> Broken:
         try:

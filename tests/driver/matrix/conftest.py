@@ -7,6 +7,7 @@ numbers it.
 
 import asyncio
 import contextlib
+import errno
 import os
 import shutil
 import tempfile
@@ -106,7 +107,12 @@ class NumberedFilesystem(Filesystem):
         self.step(name, (), lambda: None)
 
     def perform(self, name: str, args: tuple[Any, ...], call: Callable[[], T]) -> T:
-        return call()
+        result = call()
+        self.happened(name, args)
+        return result
+
+    def happened(self, name: str, args: tuple[Any, ...]) -> None:
+        """Told of every operation that was carried out."""
 
 
 class MortalFilesystem(NumberedFilesystem):
@@ -131,11 +137,11 @@ class MortalFilesystem(NumberedFilesystem):
             data = args[1]
             for part in {0, len(data) // 2}:
                 self.count += 1
-                self._survive(f"create, {part} bytes", args, partial(_write, args[0], data[:part]))
+                self._survive(f"create, {part} bytes", args, partial(self._write, args[0], data[:part]))
         elif name == "mkdir":
             self.count += 1
-            self._survive("mkdir, mode missing", args, lambda: Path(args[0]).mkdir(0o700))
-        return call()
+            self._survive("mkdir, mode missing", args, partial(self._mkdir, args[0]))
+        return super().perform(name, args, call)
 
     def _survive(self, name: str, args: tuple[Any, ...], half: Callable[[], None]) -> None:
         if self.at is None or self.count != self.at:
@@ -146,6 +152,16 @@ class MortalFilesystem(NumberedFilesystem):
         self.die()
         raise Killed
 
+    def _write(self, path: Any, data: bytes) -> None:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        os.write(descriptor, data)
+        os.close(descriptor)
+        self.happened("create", (path, data))
+
+    def _mkdir(self, path: Any) -> None:
+        Path(path).mkdir(0o700)
+        self.happened("mkdir", (path,))
+
     def die(self) -> None:
         """What the kernel does at SIGKILL."""
         with self._mutex:
@@ -155,10 +171,62 @@ class MortalFilesystem(NumberedFilesystem):
         self._loop.call_soon_threadsafe(self.death.set)
 
 
-def _write(path: Any, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    os.write(descriptor, data)
-    os.close(descriptor)
+class FailingFilesystem(NumberedFilesystem):
+    """Operation number `at`, counted as `counts` says, fails with `code`; all later ones too while `forever`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.code = 0
+        self.at = 0
+        self.forever = False
+        self.eligible = 0
+        self.failed: list[tuple[str, tuple[Any, ...]]] = []
+
+    def break_down(self, code: int, at: int, *, forever: bool) -> None:
+        """From now on the `at`-th operation (1 = the next) fails."""
+        self.code, self.at, self.forever, self.eligible = code, at, forever, 0
+
+    def heal(self) -> None:
+        """Nothing fails any more."""
+        self.code = 0
+
+    def perform(self, name: str, args: tuple[Any, ...], call: Callable[[], T]) -> T:
+        if self.code and self.concerned(name):
+            self.eligible += 1
+            if self.eligible == self.at or (self.forever and self.eligible > self.at):
+                self.failed.append((name, args))
+                raise OSError(self.code, os.strerror(self.code), str(args[0]) if args else None)
+        return super().perform(name, args, call)
+
+    def concerned(self, name: str) -> bool:
+        """Whether the kernel may answer with the error: hooks are no operations, and locks know no full disk."""
+        if self.code in {errno.ENOSPC, errno.EROFS}:
+            return name in {"create", "mkdir", "rename", "sync", "sync_directory", "unlink", "rmdir", "write_counter"}
+        return name in OPERATIONS or name.endswith("_counter") or (name == "acquire" and self.code == errno.EIO)
+
+
+class RecordingFilesystem(MortalFilesystem):
+    """Keeps what it did in a `log` that several processes may share, with what was known of the hardware then.
+
+    `forgets` names syncs that are left out, as if the line of code were missing.
+    """
+
+    def __init__(
+        self, log: list[Any], hardware: "Hardware", forgets: Callable[[str, tuple[Any, ...]], bool] = lambda *_: False
+    ) -> None:
+        super().__init__()
+        self.log, self.hardware, self.forgets = log, hardware, forgets
+        self.fails_on: Callable[[str, tuple[Any, ...]], bool] | None = None
+
+    def perform(self, name: str, args: tuple[Any, ...], call: Callable[[], T]) -> T:
+        if self.fails_on is not None and self.fails_on(name, args):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(args[0]))
+        if name in {"sync", "sync_directory"} and self.forgets(name, args):
+            return None  # type: ignore[return-value]  # what a sync returns
+        return super().perform(name, args, call)
+
+    def happened(self, name: str, args: tuple[Any, ...]) -> None:
+        self.log.append((name, args, self.hardware.copy()))
 
 
 @dataclass
@@ -169,6 +237,9 @@ class Hardware:
     begun: set[str] = field(default_factory=set)
     promised: dict[str, Any] = field(default_factory=dict)
     violations: list[str] = field(default_factory=list)
+
+    def copy(self) -> "Hardware":
+        return Hardware(dict(self.held), set(self.begun), dict(self.promised), list(self.violations))
 
     def take(self, device: AllocatedDevice, uid: str) -> None:
         if device.admin_access:
@@ -194,12 +265,14 @@ class HardwareDriver(Driver):
         self._hardware = hardware
         self._point = point
         self.refuses: Callable[[Claim], None] = lambda _: None
+        self.prepared: list[str] = []
 
     def devices(self) -> Sequence[Device]:
         return [Device(name=f"gpu-{index}") for index in range(8)]
 
     def prepare(self, claim: Claim) -> Preparation:
         self._point("prepare begins")
+        self.prepared.append(claim.uid)
         self._hardware.begun.add(claim.uid)
         for device in claim.devices:
             self._point("prepare, one device more")
@@ -320,6 +393,8 @@ class Lab:
         self.hardware = Hardware()
         self.numbered_filesystem = NumberedFilesystem
         self.mortal_filesystem = MortalFilesystem
+        self.failing_filesystem = FailingFilesystem
+        self.recording_filesystem = RecordingFilesystem
         self.writes = WRITES
         asyncio.get_running_loop().set_exception_handler(_quiet)
 

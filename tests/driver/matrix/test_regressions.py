@@ -18,3 +18,47 @@ async def test_a_marker_without_a_record_does_not_count(lab: Any) -> None:
     assert (await later.application.ledger.read()).unpreparing == set()
     for one in (process, later):
         await one.stop()
+
+
+def synced(fs: Any) -> set[str]:
+    """Names of the directories that were synced."""
+    return {args[0].name for name, args, _ in fs.log if name == "sync_directory"}
+
+
+async def test_the_directory_of_the_driver_itself_is_synced(lab: Any) -> None:
+    """All records lay in a directory that a power loss could take away as a whole, after the first start."""
+    fs = lab.recording_filesystem([], lab.hardware)
+    await (await lab.start(fs)).stop()
+    assert {"plugins", "gpu.example.com"} <= synced(fs)
+
+
+async def test_a_record_that_a_dead_process_did_not_sync_is_synced_before_it_counts(lab: Any) -> None:
+    """A new process answered from it: after a power loss that answer was forgotten."""
+    claim = lab.api.claim("c", "uid-c", "gpu-0")
+    await (await lab.start()).prepare(claim)
+    fs = lab.recording_filesystem([], lab.hardware)
+    await lab.start(fs)
+    assert {"claims", "default", "c"} <= synced(fs)
+
+
+async def test_so_does_the_other_process_of_an_upgrade(lab: Any) -> None:
+    claim = lab.api.claim("c", "uid-c", "gpu-0")
+    fs = lab.recording_filesystem([], lab.hardware)
+    process = await lab.start(fs, pod_uid="new")
+    await (await lab.start(pod_uid="old")).prepare(claim)
+    assert "c" not in synced(fs)
+    await process.prepare(claim)
+    assert {"claims", "default", "c"} <= synced(fs)
+
+
+async def test_directories_that_a_failed_change_made_are_synced_with_the_next(lab: Any) -> None:
+    """They exist by then, but their names may still be lost."""
+    claim = lab.api.claim("c", "uid-c", "gpu-0")
+    fs = lab.recording_filesystem([], lab.hardware)
+    process = await lab.start(fs)
+    fs.fails_on = lambda name, args: name == "sync" and args[0].suffix == ".tmp"
+    assert "cannot keep the claim's state" in (await process.prepare(claim))["uid-c"]
+    fs.fails_on = None
+    fs.log.clear()
+    assert not isinstance((await process.prepare(claim))["uid-c"], str)
+    assert {"claims", "default", "c"} <= synced(fs)
