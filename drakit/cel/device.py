@@ -107,7 +107,7 @@ def device_view(driver: str, device: Device) -> DeviceView:
         inner = attributes.get(domain)
         if inner is None:
             attributes[domain] = {identifier: value}
-        else:
+        elif slash or identifier not in inner:  # the qualified name wins over the unqualified one (X12)
             inner[identifier] = value
     capacity = Domains()
     for name, amount in device.capacity.items():
@@ -117,7 +117,8 @@ def device_view(driver: str, device: Device) -> DeviceView:
         inner = capacity.get(domain)
         if inner is None:
             inner = capacity[domain] = {}
-        inner[identifier] = Quantity(amount.value)
+        if slash or identifier not in inner:
+            inner[identifier] = Quantity(amount.value)
     return DeviceView(driver, attributes, capacity, multi=bool(device.allow_multiple_allocations), failure=failure)
 
 
