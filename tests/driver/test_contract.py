@@ -63,7 +63,12 @@ async def test_p14_p16_claims_do_not_wait_for_each_other(node: Any, driver: Any,
     """Upstream's helper holds one lock for all; here only calls for one claim wait for each other."""
     gate = threading.Event()
     slow, quick = node.claim("slow", "gpu-0"), node.claim("quick", "gpu-1")
-    driver.on_prepare = lambda claim: [] if claim.uid != slow.uid or gate.wait(20) else []
+
+    def prepare(claim: Any) -> Any:
+        assert claim.uid != slow.uid or gate.wait(20)
+        return []
+
+    driver.on_prepare = prepare
     _, kubelet = await node.start(driver)
     waiting = asyncio.create_task(kubelet.prepare(slow))
     await eventually(lambda: driver.prepared)
@@ -103,7 +108,7 @@ async def test_h3_h4_one_implementation_serves_streams_that_come_and_go(node: An
 async def test_g6_an_exception_becomes_text_and_not_a_traceback(node: Any, driver: Any) -> None:
     _, kubelet = await node.start(driver)
     claim = node.claim("c", "gpu-0")
-    driver.on_prepare = lambda _: {}["missing"]
+    driver.on_prepare = lambda _: dict[str, Any]()["missing"]
     error = (await kubelet.prepare(claim))[claim.uid].error
     assert error == "prepare of the device driver failed: KeyError: 'missing'"
 
