@@ -19,10 +19,14 @@ from drakit.allocation.explain import (
     LowerCount,
     RequestRef,
     Tolerate,
+    text,
 )
 from drakit.allocation.explain import (
     reasons as more,
 )
+from drakit.allocation.explain.conflicts import minimal_core
+from drakit.allocation.explain.parts import Parts
+from drakit.allocation.explain.world import Effort, World
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
@@ -587,6 +591,98 @@ def test_many_kinds_of_reasons_are_cut_short(explain: Any, build: SimpleNamespac
     report = explain([build.slice("s", *devices)], [build.claim("c", build.exactly("r"))])
     assert "12 devices: 1 tainted k0; " in report.lines()[2]
     assert report.lines()[2].endswith("; 4 for other reasons")
+
+
+PHRASES: list[tuple[reasons.Reason, str]] = [
+    (reasons.PoolObsolete(generation=1, newest=2), "generation 1 is obsolete, other nodes have 2"),
+    (reasons.PoolIncomplete(seen=0, announced=1), "in an incomplete pool (0 of 1 slice seen)"),
+    (reasons.PoolInvalid(reason="x"), "in an invalid pool (x)"),
+    (reasons.NotForNode(), "for other nodes"),
+    (more.NodeSelectorBroken(message="x\ny"), "with a broken node selector: x"),
+    (more.Feature(number=6, gate="G", needed_for="f"), "unusable without G (f)"),
+    (more.SelectorUnmet(source="claim", index=2, expression="false"), "fails selector 2: false"),
+    (reasons.HeldExclusively(holders=("a/b",)), "in use by a/b"),
+    (reasons.TakenInThisCall(claim="a/b", request="r"), "wanted by request r of a/b"),
+    (reasons.AdminTwice(request="r"), "already used by request r of the same claim"),
+    (reasons.TaintNotTolerated(key="k", value="v", effect="NoExecute"), "tainted k=v"),
+    (
+        reasons.CountersShort(counter_set="s", counter="c", need=2 * GIB, have=GIB, holders=("a/b",)),
+        "short of counter s/c: 1Gi < 2Gi, used by a/b",
+    ),
+    (
+        reasons.CountersShort(counter_set="s", counter="c", need=0, have=-(10**9)),
+        "blocked by overdrawn counter s/c (-1)",
+    ),
+    (reasons.CapacityShort(name="m", need=3 * 10**9, have=5 * 10**8), "short of m: 500m < 3"),
+    (reasons.CapacityUnknown(name="m"), "without capacity m"),
+    (reasons.CapacityPolicyViolated(name="m", amount="3"), "with a policy that does not allow 3 of m"),
+    (reasons.AttributeMissing(constraint=1, attribute="d/a"), "without attribute d/a of constraint 1"),
+    (
+        reasons.AttributeTypeUnknown(constraint=1, attribute="d/a"),
+        "with an incomparable attribute d/a of constraint 1",
+    ),
+    (
+        reasons.AttributeConflict(constraint=0, attribute="d/a", distinct=False, values=("1",), others=("x (2)",)),
+        "with d/a 1 unlike x (2)",
+    ),
+    (
+        reasons.GroupsIncompatible(counter_set="s", groups=(), others=("m",)),
+        "with compatibility groups none unlike those in use on s (m)",
+    ),
+    (more.TooFew(need=2, have=1), "would do, but only 1 of 2 can be had"),
+    (more.AllOrNothing(), "would do, but all of them are asked for"),
+    (more.LimitReached(limit=32), "would do, but a claim holds at most 32 devices"),
+    (more.NotTogether(requests=("a/b r", "a/b s")), "would do alone, but not for a/b r, a/b s together"),
+    (more.SearchEnded(error="x"), "would do, but an error ends the search first"),
+]
+
+
+@pytest.mark.parametrize(("reason", "expected"), PHRASES)
+def test_each_reason_has_a_phrase(reason: reasons.Reason, expected: str) -> None:
+    assert text.phrase(reason) == expected
+
+
+def test_every_type_of_reason_has_a_rank() -> None:
+    kinds = {type(reason) for reason, _ in PHRASES}
+    assert len({more.rank(reason) for reason, _ in PHRASES}) == len(kinds)
+    on_class = more.SelectorUnmet(source="class", index=0, expression="false")
+    on_request = more.SelectorUnmet(source="claim", index=0, expression="false")
+    assert more.rank(on_class) > more.rank(on_request) > more.rank(reasons.HeldExclusively(holders=()))
+
+
+def test_a_request_for_nothing(explain: Any, build: SimpleNamespace) -> None:
+    report = explain([build.slice("s", build.device("d"))], [build.claim("c", {"name": "r"}, build.exactly("q"))])
+    assert report.outcome == "error"
+    empty, other = report.claims[0].requests
+    assert "missing device class name" in empty.error
+    assert other.fits_alone
+    assert report.conflicts[0].requests == (RequestRef("ns/c", "r"),)
+    assert report.changes == ()
+
+
+def test_no_trial_is_made_beyond_the_bound(build: SimpleNamespace) -> None:
+    allocator = Allocator([build.slice("s", build.device("d"))], build.default_classes())
+    effort = Effort()
+    world = World(allocator, build.node(), [build.slice("s", build.device("d"))], effort)
+    claims = [build.claim("c", build.exactly("r"))]
+    assert all(world.attempt(claims).fits for _ in range(Effort.SEARCHES))
+    assert not world.attempt(claims).known
+    assert world.ask(claims).fits
+    effort = Effort()
+    for _ in range(Effort.DEEP):
+        assert effort.is_left
+        effort.spend(deep=True)
+    assert not effort.is_left
+
+
+def test_a_conflict_that_was_not_proved_says_so(build: SimpleNamespace) -> None:
+    allocator = Allocator([build.slice("s", build.device("d"))], build.default_classes())
+    effort = Effort()
+    world = World(allocator, build.node(), [build.slice("s", build.device("d"))], effort)
+    parts = Parts([build.claim("c", build.exactly("r"), build.exactly("q"))])
+    effort.searches = 1
+    core = minimal_core(world, parts, parts.requests, [])
+    assert (core.requests, core.minimal) == (((0, 0), (0, 1)), False)
 
 
 def test_explaining_never_raises_what_allocating_raises(explain: Any, build: SimpleNamespace) -> None:
