@@ -109,7 +109,8 @@ class Environment:
     def _compile(self, expression: str, result: str) -> Program:
         root = self.checked(expression)
         attribute = self._dialect.attribute if self.device else None
-        check_type(root.type, result, attribute, lists=LIST_TYPE_ATTRIBUTES in self.features)
+        lists = LIST_TYPE_ATTRIBUTES in self.features
+        check_type(root.type, result, attribute, lists=lists)
         return Program(
             expression,
             root,
@@ -118,6 +119,7 @@ class Environment:
             variables=self._variables,
             device=self.device,
             list_costs=self._dialect.list_costs,
+            lists=lists,
             result=result,
         )
 

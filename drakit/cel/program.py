@@ -42,8 +42,8 @@ class Program:
     """
 
     __slots__ = (
-        "_constants", "_device", "_exact", "_functions", "_list_costs", "_metered", "_root", "_run", "_variables",
-        "cost", "expression", "fallbacks", "generated", "output_type", "result",
+        "_constants", "_device", "_exact", "_functions", "_list_costs", "_lists", "_metered", "_root", "_run",
+        "_variables", "cost", "expression", "fallbacks", "generated", "output_type", "result",
     )  # fmt: skip
 
     def __init__(
@@ -56,6 +56,7 @@ class Program:
         variables: tuple[str, ...],
         device: bool,
         list_costs: bool,
+        lists: bool,
         result: str,
     ) -> None:
         self.expression = expression
@@ -69,6 +70,7 @@ class Program:
         self._variables = variables
         self._device = device
         self._list_costs = list_costs
+        self._lists = lists
         self._exact: tuple[Callable[[list[Any]], Any], int] | None = None
         self._metered: tuple[Callable[[list[Any]], Any], int] | None = None
         run = None
@@ -102,7 +104,7 @@ class Program:
                 value = self.exact([target.as_map()])
         if value is True or value is False:
             return value
-        return results.convert(value, self.result)
+        return results.convert(value, self.result, lists=self._lists)
 
     def attribute(self, view: DeviceView) -> DeviceAttribute:
         """The value of a derived attribute on a device.
@@ -120,13 +122,13 @@ class Program:
         except RecursionError:
             raise EvaluationError(_TOO_DEEP) from None
         if self._run is None:
-            return results.convert(self._slow(variables), self.result)
+            return results.convert(self._slow(variables), self.result, lists=self._lists)
         try:
             value = self._run(*variables)
         except Exception:  # noqa: BLE001 - whatever the generated code raised, the closures decide
             self.fallbacks += 1
             value = self.exact(variables)
-        return results.convert(value, self.result)
+        return results.convert(value, self.result, lists=self._lists)
 
     def _slow(self, variables: list[Any]) -> Any:
         return self.exact(variables) if self.cost <= _UNMETERED else self.measure(variables)[0]

@@ -60,8 +60,8 @@ def _is_value(type: Type, attribute_type: Type, *, lists: bool) -> bool:
     return lists and type.kind == "list" and (type.parameters[0] in _SCALARS or type.parameters[0] == DYN)
 
 
-def convert(value: Any, result: str) -> Any:
-    """A CEL value as a plain Python value.
+def convert(value: Any, result: str, *, lists: bool) -> Any:
+    """A CEL value as a plain Python value; `lists` is whether attributes may be lists.
 
     Raises:
         EvaluationError: The value is not of the kind that is asked for.
@@ -74,7 +74,7 @@ def convert(value: Any, result: str) -> Any:
         raise EvaluationError(f"expression must result in a string, not {type_name(value)}")
     plain = _plain(value)
     if result == "value":
-        _check_value(value)
+        _check_value(value, lists=lists)
     return plain
 
 
@@ -90,8 +90,8 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _check_value(value: Any) -> None:
-    kinds = {type_name(each) for each in value} if is_list(value) else {type_name(value)}
+def _check_value(value: Any, *, lists: bool) -> None:
+    kinds = {type_name(each) for each in value} if lists and is_list(value) else {type_name(value)}
     if len(kinds) > 1 or not kinds <= {"string", "int", "bool", "kubernetes.Semver"}:
         raise EvaluationError(f"an attribute cannot have a value of type {type_name(value)}")
 

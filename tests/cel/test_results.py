@@ -56,6 +56,17 @@ def test_lists_need_the_gate() -> None:
         cel.Environment("1.37", features=(), stored=False).compile("[1]", result="value")
 
 
+@pytest.mark.parametrize(("expression", "value"), [("1", 1), ("'a'", "a"), ("true", True), ("dyn(1)", 1)])
+def test_scalars_need_no_gate(gpu: cel.DeviceView, expression: str, value: Any) -> None:
+    assert cel.Environment(features=()).compile(expression, result="value").evaluate(gpu) == value
+
+
+def test_a_list_that_shows_at_run_time_needs_the_gate_too(gpu: cel.DeviceView, environment: cel.Environment) -> None:
+    assert environment.compile("dyn([1, 2])", result="value").evaluate(gpu) == (1, 2)
+    with pytest.raises(cel.EvaluationError, match=r"^an attribute cannot have a value of type list$"):
+        cel.Environment(features=()).compile("dyn([1, 2])", result="value").evaluate(gpu)
+
+
 def test_costs_add_up(environment: cel.Environment) -> None:
     programs = [environment.compile(each, result="value") for each in (f"{A}.index", f"{A}.model + 'x'")]
     assert [program.cost for program in programs] == [4, 11]
