@@ -101,7 +101,6 @@ class Client:
         transport, self._transport = self._transport, None
         if transport is not None:
             await transport.close()
-        self.credentials.close()
 
     # Raw requests
 

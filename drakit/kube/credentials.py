@@ -11,7 +11,6 @@ import os
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from drakit.kube.errors import CredentialsError
+from drakit.kube.threads import in_thread
 
 __all__ = ["SERVICE_ACCOUNT", "Credentials", "Grant", "find", "from_kubeconfig", "in_cluster"]
 
@@ -59,7 +59,6 @@ class Credentials:
         self._grant: Grant | None = None
         self._loaded = 0.0
         self._lock = asyncio.Lock()
-        self._thread = ThreadPoolExecutor(1, "credentials")
 
     async def current(self, now: float) -> Grant:
         """The grant to use at `now` (monotonic seconds); loads it when it is older than 60 s."""
@@ -77,14 +76,9 @@ class Credentials:
                 await self._reload(now, refused=True)
             return self._known()
 
-    def close(self) -> None:
-        """Let the loader's thread end."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
-
     async def _reload(self, now: float, *, refused: bool) -> None:
-        loop = asyncio.get_running_loop()
         try:
-            self._grant = await loop.run_in_executor(self._thread, self._load, refused)
+            self._grant = await in_thread("credentials", self._load, refused)
         except CredentialsError:
             # A token file that is being replaced must not fail a request the old token still serves.
             if self._grant is None or refused:

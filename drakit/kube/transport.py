@@ -1,10 +1,8 @@
 """One request on the wire: an aiohttp session with our resolver, and failures turned into ApiErrors."""
 
-import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from importlib.metadata import version as installed_version
@@ -16,6 +14,7 @@ import aiohttp.abc
 from drakit.kube import errors
 from drakit.kube.credentials import Grant
 from drakit.kube.errors import ApiError
+from drakit.kube.threads import in_thread
 
 __all__ = ["Exchange", "Request", "Transport"]
 
@@ -131,16 +130,12 @@ class Exchange:
 
 
 class _Resolver(aiohttp.abc.AbstractResolver):
-    """Name resolution in a thread of its own: a hanging resolver must not hold the process's exit."""
-
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(2, "resolver")
+    """Name resolution in daemon threads: a resolver that hangs must not hold the process's exit."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[aiohttp.abc.ResolveResult]:
-        loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(self._thread, _addresses, host, port, family)
+        found = await in_thread("resolver", _addresses, host, port, family)
         return [
             aiohttp.abc.ResolveResult(
                 hostname=host, host=address, port=port, family=kind, proto=0, flags=socket.AI_NUMERICHOST
@@ -149,7 +144,7 @@ class _Resolver(aiohttp.abc.AbstractResolver):
         ]
 
     async def close(self) -> None:
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        """Nothing is held."""
 
 
 def _addresses(host: str, port: int, family: int) -> list[tuple[int, str]]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ from aiohttp import web
 
 from drakit import kube
 from drakit.kube import errors
+from drakit.kube.threads import in_thread
 
 NOT_SERVED = {"details": {}, "message": "the server could not find the requested resource"}
 
@@ -361,3 +363,32 @@ async def test_a_claim_goes_there_and_back_through_v1beta1_whole(client: Any, se
     assert "exactly" not in found["spec"]["devices"]["requests"][1]
     await client.update(kube.RESOURCE_CLAIMS, found, subresource="status")
     assert server.seen[-1].json() == stored
+
+
+async def test_blocking_calls_leave_no_thread_that_holds_the_exit(client: Any, server: Any) -> None:
+    server.script(answer({}))
+    await client.get(kube.NODES, "n")
+    assert not [t for t in threading.enumerate() if t.name in {"credentials", "resolver"} and not t.daemon]
+
+
+async def test_threads_hand_on_results_and_errors() -> None:
+    def fail() -> None:
+        raise LookupError("inside")
+
+    assert await in_thread("t", lambda a, b: a + b, 1, 2) == 3
+    with pytest.raises(LookupError, match="inside"):
+        await in_thread("t", fail)
+    started, hold = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        started.set()
+        hold.wait()
+
+    task = asyncio.create_task(in_thread("t", wait))
+    while not started.is_set():  # noqa: ASYNC110 - a thread sets it
+        await asyncio.sleep(0.001)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    hold.set()
+    await asyncio.sleep(0.01)

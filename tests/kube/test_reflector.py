@@ -195,3 +195,12 @@ async def test_v1beta1_events_come_in_v1_form(client: Any, watched: Watched, ser
         found = reflector.get("a")
     assert found is not None
     assert found["spec"] == {"allNodes": True, "devices": [{"name": "d", "attributes": {}}]}
+
+
+async def test_410_again_and_again_is_slowed_down(client: Any, watched: Watched, clock: Any) -> None:
+    watched.lists.append(([], 5))
+    watched.watches.extend([410] * 4 + [[("ADDED", obj("a", 6))]])
+    async with kube.Reflector(client, kube.RESOURCE_SLICES, clock=clock, jitter=lambda: 0.0) as reflector:
+        assert await collect(reflector, 1) == [("ADDED", "a@6")]
+        assert reflector.lists == 5
+    assert clock.sleeps == [0.2, 0.4, 0.8]

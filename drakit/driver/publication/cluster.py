@@ -3,10 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 from drakit import kube
 from drakit.clock import SYSTEM, Clock
+from drakit.driver.executors import HookThreads
 from drakit.driver.publication import guard
 from drakit.driver.publication.inventory_file import InventoryError
 from drakit.driver.publication.metrics import Metrics
@@ -62,7 +62,7 @@ class ClusterPublisher:
         )
         self._problem = ""
         self._pending: DriverResources | None = None
-        self._thread = ThreadPoolExecutor(1, "inventory")
+        self._threads = HookThreads(1)
 
     def unready(self) -> list[str]:
         """Why not everything is published as wanted; a process that waits for its turn is ready."""
@@ -78,10 +78,7 @@ class ClusterPublisher:
             InventoryError, SkipChangeError: with `once`, the inventory cannot be published; without it, what was
                 published stays, and the problem is told by `unready`.
         """
-        try:
-            await self._election.run(lambda: self._lead(once=once))
-        finally:
-            self._thread.shutdown(wait=False)
+        await self._election.run(lambda: self._lead(once=once))
 
     async def _lead(self, *, once: bool) -> None:
         tasks = [asyncio.ensure_future(self.publisher.run()), asyncio.ensure_future(self._recorder.run())]
@@ -116,7 +113,7 @@ class ClusterPublisher:
 
     async def _take(self) -> None:
         """Read the inventory and hand it on, unless it must not be published now."""
-        fresh = await asyncio.get_running_loop().run_in_executor(self._thread, self._read)
+        fresh = await self._threads.run(self._read)
         if fresh is not None:
             self._pending = fresh
         if self._pending is None:
