@@ -509,6 +509,16 @@ def test_a_conflict_leaves_out_what_does_not_matter(explain: Any, build: SimpleN
     assert only(report, "gpu-0", "gpu").reasons[0].rule == 16
 
 
+def test_many_requests_for_few_devices(explain: Any, build: SimpleNamespace) -> None:
+    devices = [build.device(f"d{i}") for i in range(20)]
+    claim = build.claim("c", *[build.exactly(f"r{i}") for i in range(32)])
+    report = explain([build.slice("s", *devices)], [claim])
+    (conflict,) = report.conflicts
+    assert (len(conflict.requests), conflict.minimal) == (21, True)
+    assert "20 devices: 20 wanted by requests r1, r2, r3, r4 and 16 more of ns/c" in report.lines()[2]
+    assert "    requests r21, r22, r23, r24 and 7 more: fit alone" in report.lines()
+
+
 def test_alternatives_are_explained_one_by_one(explain: Any, build: SimpleNamespace) -> None:
     request = build.first_available("r", build.alternative("big", count=3), build.alternative("small", "class-b"))
     report = explain([build.slice("s", build.device("d"), build.device("e"))], [build.claim("c", request)])

@@ -150,6 +150,9 @@ def _group(reasons: Sequence[Reason | None]) -> str:
         verb = "fails" if number == 1 else "fail"
         which = f"selector {first.index}" + (f" of class {first.owner}" if first.source == CLASS else "")
         return f"{number} {verb} {which}" + (f": {_listed(facts, ' or ')}" if facts else f": {first.expression}")
+    if isinstance(first, TakenInThisCall):
+        takers = dict.fromkeys(each.request for each in reasons if isinstance(each, TakenInThisCall))
+        return f"{number} wanted by {'request' if len(takers) == 1 else 'requests'} {_listed(takers)} of {first.claim}"
     if isinstance(first, AttributeConflict):
         clashes = [each for each in reasons if isinstance(each, AttributeConflict)]
         values = dict.fromkeys(value for each in clashes for value in each.values)
@@ -171,6 +174,8 @@ def _key(reason: Reason) -> str:
             return ""
         case SelectorUnmet():
             return f"{reason.source} {reason.index}"
+        case TakenInThisCall():
+            return reason.claim
         case CountersShort():
             return f"{reason.counter_set} {reason.counter} {reason.need > 0}"
         case CapacityShort():
