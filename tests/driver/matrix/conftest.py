@@ -180,6 +180,7 @@ class FailingFilesystem(NumberedFilesystem):
         self.at = 0
         self.forever = False
         self.eligible = 0
+        self.only = ""
         self.failed: list[tuple[str, tuple[Any, ...]]] = []
 
     def break_down(self, code: int, at: int, *, forever: bool) -> None:
@@ -191,7 +192,7 @@ class FailingFilesystem(NumberedFilesystem):
         self.code = 0
 
     def perform(self, name: str, args: tuple[Any, ...], call: Callable[[], T]) -> T:
-        if self.code and self.concerned(name):
+        if self.code and self.concerned(name) and self.only in str(args[:1]):
             self.eligible += 1
             if self.eligible == self.at or (self.forever and self.eligible > self.at):
                 self.failed.append((name, args))
