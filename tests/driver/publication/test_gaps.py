@@ -623,3 +623,18 @@ async def test_a_bad_version_on_every_device_costs_no_device(lab: Any) -> None:
     assert [event[1] for event in running.events] == ["DeviceNormalised"]
     assert running.publisher.metrics.normalised.labels("normalise")._value.get() == 2000
     assert b"drakit_device_normalised_total" in running.publisher.metrics.exposition()[0]
+
+
+async def test_the_verbs_used_are_those_that_the_documentation_asks_for(lab: Any, resources_of: Any) -> None:
+    lab.store(0, ["stale"], pool="stale")
+    lab.forget()
+    running = await lab.publisher(resources_of(["a"], ["b"]))
+    await lab.ready(running)
+    running.publisher.update(resources_of(["a"], ["x"]))
+    lab.server.faults.drop(after_work=True, verb="update", resource="resourceslices")
+    await lab.settle(5)
+    await lab.ready(running)
+    used = {(call.resource, call.verb) for call in lab.server.requests.calls}
+    slices = {("resourceslices", verb) for verb in ("get", "list", "watch", "create", "update", "delete")}
+    assert used <= slices | {("nodes", "get")}
+    assert used >= slices - {("resourceslices", "get"), ("resourceslices", "watch")}
