@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from drakit.cel.errors import CompileError, EvaluationError
+from drakit.cel.paths import MIRRORED, comparison
 from drakit.cel.syntax import Call, Comprehension, Ident, Literal, Node, Select, walk
 from drakit.cel.unparse import unparse
 
@@ -22,11 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["Fact", "why_false"]
 
 _NEGATED: Final = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "in": "not in"}
-_FLIPPED: Final = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
-_OPERATORS: Final = {
-    "_==_": "==", "_!=_": "!=", "_<_": "<", "_<=_": "<=", "_>_": ">", "_>=_": ">=", "@in": "in",
-    "isGreaterThan": ">", "isLessThan": "<",
-}  # fmt: skip
 _INDEXING: Final = frozenset({"_[_]", "_?._", "_[?_]"})
 _TRANSPARENT: Final = frozenset({"orValue", "value", "asInteger", "asApproximateFloat"})
 _MAX_FACTS: Final = 8
@@ -117,7 +113,7 @@ class _Reader:
         tested = _tested(node)
         if tested is not None:
             return Fact(expression=unparse(node), name=tested, relation="is present" if truth else "is missing")
-        compared = _comparison(node)
+        compared = comparison(node)
         if compared is not None:
             return self.comparison(node, *compared, truth=truth)
         name = _name(node)
@@ -140,8 +136,8 @@ class _Reader:
 
     def comparison(self, node: Node, left: Node, operator: str, right: Node, *, truth: bool) -> Fact:
         """Two sides, the one that reads the device first."""
-        if operator in _FLIPPED and _is_constant(left) and not _is_constant(right):
-            left, operator, right = right, _FLIPPED[operator], left
+        if operator in MIRRORED and _is_constant(left) and not _is_constant(right):
+            left, operator, right = right, MIRRORED[operator], left
         wanted, other, name = _shown(self.value(right)), _name(right), _name(left)
         if name is None and not isinstance(left, Literal):
             return self.other(node, "is true" if truth else "is false")
@@ -152,25 +148,6 @@ class _Reader:
             relation=operator if truth else _NEGATED[operator],
             wanted=f"{other} {wanted}" if other is not None else wanted,
         )
-
-
-def _comparison(node: Node) -> tuple[Node, str, Node] | None:
-    """Left side, operator and right side of a comparison; `a.compareTo(b) < 0` compares a with b."""
-    if not isinstance(node, Call) or node.function not in _OPERATORS or len(node.operands) != 2:
-        return None
-    operator = _OPERATORS[node.function]
-    left, right = node.operands
-    for one, zero, shown in ((left, right, operator), (right, left, _FLIPPED.get(operator))):
-        if (
-            shown is not None
-            and isinstance(one, Call)
-            and one.function == "compareTo"
-            and len(one.operands) == 2
-            and isinstance(zero, Literal)
-            and zero.value == 0
-        ):
-            return one.operands[0], shown, one.operands[1]
-    return left, operator, right
 
 
 def _tested(node: Node) -> str | None:

@@ -4,22 +4,23 @@ Only what stands between `&&` at the top of an expression is looked at: comparis
 with a literal. What is not understood demands nothing, so a contradiction found is one.
 """
 
+from __future__ import annotations
+
 import operator
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from drakit.api import Quantity, QuantityError
-from drakit.cel import CompileError, Environment
-from drakit.cel.syntax import Call, Ident, ListNode, Literal, Node, Select
+from drakit.api import Quantity, Semver
+from drakit.cel.paths import MIRRORED, Path, comparison, constant, is_computed, path_of
+from drakit.cel.syntax import Call, ListNode, Literal, Node
 
-__all__ = ["Fact", "Path", "constant", "demands", "join", "subject"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
-Path = tuple[str, ...]
+__all__ = ["Fact", "demands", "join"]
 
 _ORDER = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
 
 
 class Fact(msgspec.Struct, frozen=True):
@@ -38,13 +39,10 @@ class Fact(msgspec.Struct, frozen=True):
         return f"{self.subject[0]}{''.join(parts)} {self.relation} {f'[{shown}]' if self.relation == 'in' else shown}"
 
 
-def demands(environment: Environment, expression: str) -> Iterator[Fact]:
-    """The demands of an expression; none when it does not compile."""
-    try:
-        root = environment.parse(expression)
-    except CompileError:
-        return
-    yield from _demands(root)
+def demands(root: Node | None) -> Iterator[Fact]:
+    """The demands of an expression; none of one that does not parse."""
+    if root is not None:
+        yield from _demands(root)
 
 
 def join(facts: list[Fact], more: Iterator[Fact]) -> tuple[Fact, Fact | None] | None:
@@ -72,66 +70,40 @@ def _demands(node: Node) -> Iterator[Fact]:
 def _fact(node: Node) -> Fact | None:
     if isinstance(node, Literal):
         return Fact((), "never") if node.value is False else None
-    found = subject(node)
+    found = _subject(node)
     if found is not None:
         return Fact(found, "==", True)
     if not isinstance(node, Call):
         return None
-    operands = node.operands
     if node.function == "!_":
-        found = subject(operands[0])
+        found = _subject(node.operands[0])
         return None if found is None else Fact(found, "==", False)
-    if node.function == "@in":
-        return _membership(*operands)
-    return _comparison(node.function.strip("_"), operands)
+    compared = comparison(node)
+    if compared is None:
+        return None
+    left, relation, right = compared
+    return _membership(left, right) if relation == "in" else _comparison(left, relation, right)
 
 
 def _membership(element: Node, container: Node) -> Fact | None:
-    found = subject(element)
+    found = _subject(element)
     if found is None or not isinstance(container, ListNode):
         return None
     values = tuple(constant(item) for item in container.elements)
     return None if None in values else Fact(found, "in", values)
 
 
-def _comparison(relation: str, operands: list[Node]) -> Fact | None:
-    if relation not in _MIRRORED or len(operands) != 2:
-        return None
-    left, right = operands
-    if isinstance(left, Call) and left.function == "compareTo" and constant(right) == 0 and len(left.operands) == 2:
-        left, right = left.operands  # a.compareTo(b) >= 0 is a >= b
-    if subject(left) is None:
-        left, right, relation = right, left, _MIRRORED[relation]
-    found, value = subject(left), constant(right)
+def _comparison(left: Node, relation: str, right: Node) -> Fact | None:
+    if _subject(left) is None:
+        left, right, relation = right, left, MIRRORED[relation]
+    found, value = _subject(left), constant(right)
     return None if found is None or value is None else Fact(found, relation, value)
 
 
-def subject(node: Node) -> Path | None:
-    """The part of the device that an expression is, e.g. (device, attributes, domain, name); None for anything else."""
-    if isinstance(node, Ident):
-        return (node.name,) if node.name == "device" else None
-    if isinstance(node, Select) and not node.test:
-        below = subject(node.operand)
-        return None if below is None else (*below, node.field)
-    if isinstance(node, Call) and node.function == "_[_]":
-        container, key = node.operands
-        below = subject(container)
-        if below is not None and isinstance(key, Literal) and isinstance(key.value, str):
-            return (*below, key.value)
-    return None
-
-
-def constant(node: Node) -> Any:
-    """The value of a literal, or of quantity() of one; None for anything else."""
-    if isinstance(node, Literal) and isinstance(node.value, (str, bool, int, float)):
-        return node.value
-    if isinstance(node, Call) and node.function == "quantity" and len(node.operands) == 1:
-        text = constant(node.operands[0])
-        try:
-            return Quantity.parse(text) if isinstance(text, str) else None
-        except QuantityError:
-            return None
-    return None
+def _subject(node: Node) -> Path | None:
+    """The part of the device that an expression is, if its keys are no computed ones."""
+    path = path_of(node)
+    return None if path is None or any(map(is_computed, path)) else path
 
 
 def _compatible(one: Fact, other: Fact) -> bool:
@@ -178,6 +150,6 @@ def _sort(value: Any) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, Quantity):
-        return f'quantity("{value}")'
+    if isinstance(value, Quantity | Semver):
+        return f'{type(value).__name__.lower()}("{value}")'
     return f'"{value}"' if isinstance(value, str) else str(value)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from drakit import admission, cdi
+from drakit import admission, cdi, cel
 from drakit.api import fields
 from drakit.lint.documents import Document, Position, ReadError, read
 from drakit.lint.findings import Finding, Severity
@@ -107,12 +107,16 @@ def _refused(data: Input, cluster: Target) -> Iterator[Finding]:
 def _rules(data: Input, cluster: Target) -> Iterator[Finding]:
     for rule in RULES:
         for hit in rule.check(data, cluster):
-            yield _of_object(Severity.WARNING, rule.name, hit.message, hit.object, hit.path)
+            yield _of_object(Severity.WARNING, rule.name, hit.message, hit.object, hit.path, within=hit.position)
 
 
-def _of_object(severity: Severity, rule: str, message: str, each: Object, path: str) -> Finding:
+def _of_object(
+    severity: Severity, rule: str, message: str, each: Object, path: str, *, within: cel.Position | None = None
+) -> Finding:
     found = _CEL.search(message)
-    position = each.inner(path, int(found[1]), int(found[2]) - 1) if found else each.position(path)
+    if found:
+        within = cel.Position(int(found[1]), int(found[2]))
+    position = each.position(path) if within is None else each.inner(path, within.line, within.column - 1)
     return _finding(severity, rule, message, each.file, position, object=each.title, path=path)
 
 

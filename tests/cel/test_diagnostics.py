@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from drakit.cel.guards import mentioned
+
 if TYPE_CHECKING:
     from drakit import cel
 
@@ -35,6 +37,15 @@ def codes(environment: cel.Environment, expression: str) -> list[str]:
         (f"{A}.?x.orValue(1) == 1", []),
         ('device.capacity["d"].m.isGreaterThan(quantity("1"))', ["unguarded-attribute"]),
         (f'["a"].exists(x, {A}.x == x)', ["unguarded-attribute"]),
+        (f"!(!has({A}.x) || {A}.x != 1)", []),
+        (f"!has({A}.x) && {A}.x == 1", ["unguarded-attribute"]),
+        (f"has({A}.x) && {A}.x == 1 ? {A}.x == 2 : false", []),
+        (f'"d" in device.attributes && {A}.x == 1', ["unguarded-attribute"]),
+        (f'device.driver == "d" && {A}.x == 1', ["unguarded-attribute"]),
+        (f"{A}.x.?y.hasValue()", ["unguarded-attribute"]),
+        (f"has({A}.x.y)", ["unguarded-attribute"]),
+        ("has(device.attributes[device.driver].x) && device.attributes[device.driver].x == 1", []),
+        (f"has({A}.x) && device.attributes[device.driver].x == 1", ["unguarded-attribute"]),
         ("has(device.attributes.d)", ["always-present"]),
         ('device.attributes[?"d"].hasValue()', ["always-present"]),
         (f'has({A}.v) && {A}.v == "1.2.3"', ["version-as-text"]),
@@ -62,3 +73,14 @@ def test_errors_are_answers(environment: cel.Environment) -> None:
     found = environment.check("device.nope")
     assert found.error is not None
     assert (found.error.position, found.type, found.cost, found.warnings) == ((1, 7), None, None, ())
+
+
+def test_every_attribute_that_is_named_counts_as_mentioned(environment: cel.Environment) -> None:
+    expression = f'has({A}.a) && {A}.b == 1 || {A}.?c.orValue(1) == 1 || device.capacity["d"][device.driver] == 1'
+    found = [each[:3] for each in mentioned(environment.parse(expression))]
+    assert found == [
+        ("attributes", "d", "a"),
+        ("attributes", "d", "b"),
+        ("attributes", "d", "c"),
+        ("capacity", "d", "(device.driver)"),
+    ]

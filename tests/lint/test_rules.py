@@ -111,6 +111,8 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
             selecting(f'has({MODEL}) && device.attributes["gpu.example.com"].other == "A"'),
             selecting('device.capacity["gpu.example.com"].memory.isGreaterThan(quantity("1Gi"))'),
             selecting('device.driver == "nic.example.com" && ' + MODEL + ' == "A"'),
+            selecting('device.attributes[device.driver].model == "A"'),
+            selecting('device.attributes[device.driver].model == "A"') + resource_slice("{other: {string: A}}"),
             device_class(f'{MODEL} == "A"'),
             device_class('device.driver == "nic.example.com"') + selecting(f'{MODEL} == "A"'),
             device_class('device.driver == "gpu.example.com"')
@@ -131,6 +133,9 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
             selecting('device.attributes["gpu.example.com"].?model.orValue("") == "A"'),
             selecting('device.driver == "gpu.example.com" && ' + MODEL + ' == "A"'),
             selecting('device.driver == "nic.example.com"'),
+            selecting('device.attributes[device.driver].model == "A"') + resource_slice("{model: {string: A}}"),
+            selecting('device.driver == "gpu.example.com" && device.attributes[device.driver].model == "A"'),
+            selecting('["a"].all(k, device.attributes["gpu.example.com"][k] == 1)'),
             device_class('device.driver == "gpu.example.com"') + selecting(f'{MODEL} == "A"'),
             device_class(f"has({MODEL})") + selecting(f'{MODEL} == "A"'),
             device_class('device.driver == "gpu.example.com" && ' + MODEL + ' == "A"'),
@@ -162,6 +167,12 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
                 'device.capacity["a.b"].m.compareTo(quantity("2Gi")) >= 0 && '
                 'device.capacity["a.b"].m.compareTo(quantity("1Gi")) < 0'
             ),
+            selecting(
+                'device.capacity["a.b"].m.isGreaterThan(quantity("2Gi")) && '
+                '0 >= device.capacity["a.b"].m.compareTo(quantity("2Gi"))'
+            ),
+            selecting(f'{MODEL}.isLessThan(semver("1.0.0")) && {MODEL}.compareTo(semver("1.0.0")) >= 0'),
+            selecting(f'{MODEL} == semver("1.0.0") && {MODEL} == semver("2.0.0")'),
             device_class('device.driver == "gpu.example.com"') + selecting('device.driver == "nic.example.com"'),
             device_class('device.driver == "a.example.com" && device.driver == "b.example.com"'),
         ],
@@ -172,11 +183,68 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
             selecting(f'{MODEL} != "A" && {MODEL} != "B"'),
             selecting(f"{MODEL} > 3 && {MODEL} < 5"),
             selecting(f"{MODEL} >= 5 && {MODEL} <= 5"),
+            selecting(f'{MODEL}.isLessThan(semver("2.0.0")) && {MODEL}.isGreaterThan(semver("1.0.0"))'),
+            selecting('device.attributes[device.driver].a == 1 && device.attributes[device.driver + ""].a == 2'),
             selecting(f'{MODEL} == "A" && device.attributes["nic.example.com"].model == "B"'),
             selecting("true"),
             selecting(f"{MODEL} == device.attributes['gpu.example.com'].other"),
             device_class('device.driver == "gpu.example.com"') + selecting('device.driver == "gpu.example.com"'),
         ],
+    ),
+    "version-as-text": (
+        [
+            selecting(f'has({MODEL}) && {MODEL} == "1.2.3"'),
+            selecting(f'has({MODEL}) && "v1.2" != {MODEL}'),
+            selecting(f'has({MODEL}) && {MODEL} == "1.2.3"') + resource_slice("{model: {version: 1.2.3}}"),
+            device_class(f'has({MODEL}) && {MODEL} == "1.2.3"'),
+        ],
+        [
+            selecting(f'has({MODEL}) && {MODEL} == semver("1.2.3")'),
+            selecting(f'has({MODEL}) && {MODEL} == "A100"'),
+            selecting(f'has({MODEL}) && {MODEL} == "1.2.3"') + resource_slice("{model: {string: 1.2.3}}"),
+            selecting('device.driver == "1.2.3"'),
+            selecting(f'{MODEL} == "1.2.3" &&'),
+        ],
+    ),
+    "version-in-list": (
+        [
+            selecting(f'has({MODEL}) && {MODEL} in ["1.2.3", "1.2.4"]'),
+            selecting(f'has({MODEL}) && {MODEL} in ["1.2.3"]') + resource_slice("{other: {string: A}}"),
+        ],
+        [
+            selecting(f'has({MODEL}) && {MODEL} in ["A100", "H100"]'),
+            selecting(f'has({MODEL}) && {MODEL} in [semver("1.2.3")]'),
+            selecting(f'has({MODEL}) && {MODEL} in ["1.2.3"]') + resource_slice("{model: {string: 1.2.3}}"),
+        ],
+    ),
+    "asymmetric-equality": (
+        [
+            selecting(f'has({MODEL}) && semver("1.2.3") == {MODEL}'),
+            selecting('quantity("1Gi") == quantity("2Gi").sub(quantity("1Gi"))'),
+        ],
+        [
+            selecting(f'has({MODEL}) && {MODEL} == semver("1.2.3")'),
+            selecting('quantity("2Gi").sub(quantity("1Gi")) == quantity("1Gi")'),
+        ],
+    ),
+    "always-present": (
+        [
+            selecting("has(device.attributes.gpu)"),
+            selecting('device.attributes[?"gpu.example.com"].hasValue()'),
+            device_class("has(device.capacity.gpu)"),
+            claim(
+                request("derivedAttributes:\n- name: derived/a\n  expression: has(device.attributes.gpu)\n")
+                + "constraints:\n- matchAttribute: derived/a\n"
+            ),
+        ],
+        [selecting('"gpu.example.com" in device.attributes'), selecting(f"has({MODEL})")],
+    ),
+    "qualified-identifier": (
+        [
+            selecting('device.attributes["gpu.example.com/model"].size() == 0'),
+            selecting('device.attributes["gpu.example.com/model"] == {"a": 1}'),
+        ],
+        [selecting(f'has({MODEL}) && {MODEL} == "a/b"')],
     ),
     "type-mismatch": (
         [
@@ -293,6 +361,9 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
             resource_slice("{gpu.example.com/pci_bus_id: {string: '0000:01:00.0'}}"),
             resource_slice("{numaNode: {int: 0}}"),
             claim(request("count: 2\n") + "constraints:\n- matchAttribute: gpu.example.com/pcieRoot\n"),
+            selecting('device.attributes["resource.kubernetes.io"].numa == 0'),
+            selecting('has(device.attributes["resource.kubernetes.io"].pciRoot)'),
+            selecting('device.attributes["resource.kubernetes.io"].?pci_root.orValue("") == "a"'),
         ],
         [
             resource_slice("{resource.kubernetes.io/pcieRoot: {string: 'pci0000:00'}}"),
@@ -300,6 +371,9 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
             resource_slice("{model: {string: A}}"),
             claim(request("count: 2\n") + "constraints:\n- matchAttribute: resource.kubernetes.io/pcieRoot\n"),
             claim(request(DERIVED) + "constraints:\n- matchAttribute: derived/numa\n"),
+            selecting('has(device.attributes["resource.kubernetes.io"].numaNode)'),
+            selecting('has(device.attributes["gpu.example.com"].numa)'),
+            selecting('device.attributes["resource.kubernetes.io"].'),
         ],
     ),
     "incomplete-pool": (
@@ -421,6 +495,14 @@ def test_rules_lost_their_fields_in_1_35_and_numa_became_standard_in_1_37(lint_t
     assert "taint-rule-gone-field" not in names(lint_text(gone, version="1.34"))
     assert "taint-rule-gone-field" in names(lint_text(gone, version="1.35"))
     assert "standard-attribute" not in names(lint_text(resource_slice("{numaNode: {int: 0}}"), version="1.36"))
+
+
+def test_warnings_on_expressions_point_into_them(lint_text: Lint) -> None:
+    text = selecting(f'device.driver == "nic.example.com" && {MODEL} == "1.2.3"')
+    line = next(number for number, each in enumerate(text.splitlines(), 1) if "nic.example.com" in each)
+    column = text.splitlines()[line - 1].index(".model") + 1
+    places = {each.rule: (each.line, each.column) for each in lint_text(text).findings}
+    assert places == {"unguarded-attribute": (line, column), "version-as-text": (line, column + len(".model "))}
 
 
 def test_the_lists_of_rules_see_across_files(lint_text: Lint) -> None:

@@ -1,20 +1,25 @@
 """Warnings on CEL selectors: what never matches, and what fails where an attribute is missing."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from drakit import api, cel
+from drakit.cel.errors import locate
+from drakit.cel.guards import DRIVER, Guards, Read, guards, reads
+from drakit.cel.paths import is_computed
 from drakit.lint.contradictions import Fact, demands, join
-from drakit.lint.guards import Read, guards, reads
-from drakit.lint.objects import Input, Object, mapping, requests, selectors, text
+from drakit.lint.expressions import Expression, compiled, parsed, selections
+from drakit.lint.objects import Input, mapping
+from drakit.lint.rules.mistakes import published_types
 from drakit.lint.rules.rule import Hit, Rule, Target
 
 __all__ = ["RULES"]
 
 _EVALUATIONS = 200_000  # about two seconds; whole clusters with all their claims are for explain and simulate
 _KINDS = {str: "string", bool: "bool", int: "int"}
+_OWN = "(device.driver)"
 _CURES = {
     "version": 'compare it with semver("...")',
     "int": "compare it with a number",
@@ -22,44 +27,14 @@ _CURES = {
 }
 
 
-class _Selector(NamedTuple):
-    object: Object
-    path: str
-    expression: str
-
-
-class _Request(NamedTuple):
-    """A request's own selectors, and those of its DeviceClass; `known` is whether the class is in the input."""
-
-    own: list[_Selector]
-    given: list[_Selector]
-    known: bool
-
-
-def _requests(data: Input) -> Iterator[_Request]:
-    """All classes (as requests of themselves) and all requests that have selectors."""
-    of_class = {
-        name: [_Selector(each, *found) for found in selectors("spec", mapping(each.value, "spec"))]
-        for name, each in data.classes.items()
-    }
-    for own in of_class.values():
-        yield _Request(own, [], known=True)
-    for claim in data.claims:
-        for request in requests(claim):
-            name = text(request.body, "deviceClassName")
-            own = [_Selector(claim, *found) for found in selectors(request.path, request.body)]
-            yield _Request(own, of_class.get(name, []), name in of_class)
-
-
 def _never(data: Input, target: Target) -> Iterator[Hit]:
-    environment = cel.Environment(target.version)
-    for own, given, _known in _requests(data):
+    for own, given, _known in selections(data):
         facts: list[Fact] = []
         for selector in given:
-            join(facts, demands(environment, selector.expression))
+            join(facts, demands(parsed(target.version, selector.text)))
         of_class = tuple(facts)
         for selector in own:
-            found = join(facts, demands(environment, selector.expression))
+            found = join(facts, demands(parsed(target.version, selector.text)))
             if found is not None:
                 yield Hit(selector.object, selector.path, f"can never be true: {_because(*found, of_class)}")
                 break
@@ -73,39 +48,51 @@ def _because(fact: Fact, earlier: Fact | None, of_class: tuple[Fact, ...]) -> st
 
 
 def _unguarded(data: Input, target: Target) -> Iterator[Hit]:
-    environment = cel.Environment(target.version)
-    for own, given, known in _requests(data):
-        holds = frozenset[tuple[str, ...]]().union(*(guards(environment, each.expression) for each in given))
+    for own, given, known in selections(data):
+        holds: Guards = frozenset()
+        for selector in given:
+            holds |= _demanded(selector, target)
         for selector in own:
-            if _compiled(environment, selector.expression) is None:
+            root = parsed(target.version, selector.text)
+            if root is None or compiled(target.version, selector.text) is None:
                 continue  # refused, which is said elsewhere
-            found = list(reads(environment, selector.expression, _without_drivers(holds)))
-            holds |= guards(environment, selector.expression)
+            found = list(reads(root, _without_drivers(holds)))
+            holds |= guards(root)
             failing = {read: place for read in found if (place := _fails_for(read, holds, data)) is not None}
             if failing:
-                yield Hit(selector.object, selector.path, _failure(failing, known=known))
+                position = locate(selector.text, next(iter(failing)).offset)
+                yield Hit(selector.object, selector.path, _failure(failing, known=known), position)
 
 
-def _without_drivers(holds: frozenset[tuple[str, ...]]) -> frozenset[tuple[str, ...]]:
+def _demanded(selector: Expression, target: Target) -> Guards:
+    root = parsed(target.version, selector.text)
+    return frozenset() if root is None else guards(root)
+
+
+def _without_drivers(holds: Guards) -> Guards:
     # The driver alone says nothing of single attributes: what its devices have is looked up in the input.
-    return frozenset(path for path in holds if path[:2] != ("device", "driver"))
+    return frozenset(path for path in holds if path[:2] != DRIVER)
 
 
-def _fails_for(read: Read, holds: frozenset[tuple[str, ...]], data: Input) -> str | None:
+def _fails_for(read: Read, holds: Guards, data: Input) -> str | None:
     """A device of the input for which `read` fails, "" for one that may exist, None when there is no reason to fear."""
-    drivers = {path[2] for path in holds if path[:2] == ("device", "driver")}
+    of_own_driver = read.domain == _OWN
+    if is_computed(read.name) or (is_computed(read.domain) and not of_own_driver):
+        return None
+    drivers = {path[2] for path in holds if path[:2] == DRIVER}
     found = False
     for slice_, path, driver, body in data.devices:
         if not drivers or driver in drivers:
             found = True
-            if not _has(body, read, driver):
+            if not _has(body, read._replace(domain=driver) if of_own_driver else read, driver):
                 return f"{slice_.title} {path}"
-    return None if found or read.domain in drivers else ""
+    trusted = bool(drivers) if of_own_driver else read.domain in drivers
+    return None if found or trusted else ""
 
 
 def _failure(failing: Mapping[Read, str], *, known: bool) -> str:
     first, place = next(iter(failing.items()))
-    names = ", ".join(map(str, failing))
+    names = ", ".join(dict.fromkeys(map(str, failing)))
     cure = "" if known or place else ", or add the DeviceClass to the input if that compares device.driver"
     return (
         f"an error for {place or 'devices'} without {names}, which fails the whole pod and not just that device: guard "
@@ -120,10 +107,9 @@ def _has(device: Mapping[str, Any], read: Read, driver: str) -> bool:
 
 def _matches_nothing(data: Input, target: Target) -> Iterator[Hit]:
     views = list(_views(data))
-    environment = cel.Environment(target.version)
     left = _EVALUATIONS
-    for own, given, _known in _requests(data) if views else ():
-        programs = [_compiled(environment, each.expression) for each in (*given, *own)]
+    for own, given, _known in selections(data) if views else ():
+        programs = [compiled(target.version, each.text) for each in (*given, *own)]
         left -= len(views) * len(programs)
         if left < 0:
             return
@@ -136,26 +122,15 @@ def _matches_nothing(data: Input, target: Target) -> Iterator[Hit]:
 
 
 def _mistyped(data: Input, target: Target) -> Iterator[Hit]:
-    kinds = _kinds(data)
-    environment = cel.Environment(target.version)
-    for own, _given, _known in _requests(data) if kinds else ():
+    kinds = published_types(data)
+    for own, _given, _known in selections(data) if kinds else ():
         for selector in own:
-            for fact in demands(environment, selector.expression):
+            for fact in demands(parsed(target.version, selector.text)):
                 published = kinds.get(fact.subject[2:], set()) if fact.subject[1:2] == ("attributes",) else set()
                 values = fact.value if fact.relation == "in" else (fact.value,)
                 wanted = {_KINDS.get(type(value), "") for value in values}
                 if published and "" not in wanted and not published & wanted:
                     yield Hit(selector.object, selector.path, _mismatch(fact, published))
-
-
-def _kinds(data: Input) -> dict[tuple[str, ...], set[str]]:
-    """By (domain, name): the types with which devices of the input publish an attribute."""
-    kinds: dict[tuple[str, ...], set[str]] = {}
-    for _slice, _path, driver, body in data.devices:
-        for name, attribute in mapping(body, "attributes").items():
-            qualified = api.QualifiedName.parse(name, driver)
-            kinds.setdefault(tuple(qualified), set()).update(mapping(attribute))
-    return kinds
 
 
 def _mismatch(fact: Fact, published: set[str]) -> str:
@@ -177,13 +152,6 @@ def _views(data: Input) -> Iterator[cel.DeviceView]:
                 if content not in seen:
                     seen.add(content)
                     yield cel.device_view(decoded.spec.driver, device)
-
-
-def _compiled(environment: cel.Environment, expression: str) -> cel.Program | None:
-    try:
-        return environment.compile(expression)
-    except cel.CompileError:
-        return None
 
 
 def _matches(programs: list[cel.Program | None], view: cel.DeviceView) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from drakit import cel
 from drakit.lint.objects import Input, Object
 
 __all__ = ["Hit", "Rule", "Target"]
@@ -16,11 +17,12 @@ class Target(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """A place where a rule has something to say."""
+    """A place where a rule has something to say; `position` is within the CEL expression at `path`."""
 
     object: Object
     path: str
     message: str
+    position: cel.Position | None = None
 
 
 class Rule(NamedTuple):

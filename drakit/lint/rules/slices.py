@@ -2,6 +2,9 @@
 
 from collections.abc import Iterator
 
+from drakit.cel.errors import locate
+from drakit.cel.guards import mentioned
+from drakit.lint.expressions import parsed, selections
 from drakit.lint.objects import Input, Object, claim_spec, items, mapping, text
 from drakit.lint.rules.rule import Hit, Rule, Target
 
@@ -28,6 +31,7 @@ def _own_names(data: Input, target: Target) -> Iterator[Hit]:
                 yield Hit(slice_, f"{path}.attributes[{name}]", _message(name, standard))
     for claim in data.claims:
         yield from _constraints(claim, target)
+    yield from _selected(data, target)
 
 
 def _constraints(claim: Object, target: Target) -> Iterator[Hit]:
@@ -38,6 +42,18 @@ def _constraints(claim: Object, target: Target) -> Iterator[Hit]:
             standard = _standard(name, target)
             if standard and not name.startswith("derived/"):
                 yield Hit(claim, f"{base}.constraints[{index}].{field}", _message(name, standard))
+
+
+def _selected(data: Input, target: Target) -> Iterator[Hit]:
+    """Selectors that look for a standard attribute under a name that is none."""
+    for selection in selections(data):
+        for each in selection.own:
+            root = parsed(target.version, each.text)
+            for _, domain, name, offset in () if root is None else mentioned(root):
+                standard = _standard(f"{domain}/{name}", target) if domain == _DOMAIN else ""
+                if standard:
+                    message = f"{domain} has no attribute {name}: the standard one is {standard}"
+                    yield Hit(each.object, each.path, message, locate(each.text, offset))
 
 
 def _standard(name: str, target: Target) -> str:
