@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import importlib.metadata
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import grpc.aio
 import structlog
 
+import drakit
 from drakit import cdi, files, metadata
 from drakit._proto import (
     dra_v1_pb2_grpc,
@@ -131,7 +131,7 @@ class Application:
         self.driver = driver
         self.settings = settings
         self.clock = clock
-        self.version = importlib.metadata.version("drakit")
+        self.version = drakit.__version__
         self.metrics = Metrics(driver.name, self.version)
         self.boot_id = BOOT_ID.read_text(encoding="ascii").strip() if boot_id is None else boot_id
         self._credentials = credentials
@@ -162,8 +162,9 @@ class Application:
             self._on_registration,
         )
         self.instances = Instances(fs, settings.plugin_directory, self._instance(), self.ledger.open_lock)
-        self.service_listener = Listener(settings.service_socket, fs, self._add_services)
-        self.registration_listener = Listener(settings.registration_socket, fs, self._add_registration)
+        own = self.instances.own.id
+        self.service_listener = Listener(settings.service_socket, fs, self._add_services, own)
+        self.registration_listener = Listener(settings.registration_socket, fs, self._add_registration, own)
         self.sockets = SocketKeeper([self.service_listener, self.registration_listener], clock)
         self.supervisor = Supervisor(clock, self.metrics)
         self.restorer = Restorer(

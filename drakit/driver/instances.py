@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from drakit import files
-from drakit.driver.sockets import is_live
+from drakit.driver.sockets import is_live, temporary_path
 from drakit.files import Filesystem, LockFile, lock_offset
 
 __all__ = ["DRAINED", "Instance", "Instances", "drain"]
@@ -79,10 +79,10 @@ class Instances:
         for instance in self.others():
             if self._is_alive(instance):
                 continue
-            for path in (instance.registration, instance.service):
-                if path and self._fs.stat(path) is not None and not is_live(Path(path)):
+            for path in _sockets(instance):
+                if self._fs.stat(path) is not None and not is_live(path):
                     self._fs.unlink(path)
-                    removed.append(path)
+                    removed.append(str(path))
             self._fs.unlink(self._path(instance.id))
         files.clean_temporaries(self._fs, self._directory)
         return removed
@@ -138,6 +138,12 @@ class Instances:
 
     def _path(self, identifier: str) -> Path:
         return self._directory / f"{identifier}.json"
+
+
+def _sockets(instance: Instance) -> list[Path]:
+    """Where sockets of an instance may be: in place, and not yet."""
+    places = [Path(path) for path in (instance.registration, instance.service) if path]
+    return places + [temporary_path(path, instance.id) for path in places]
 
 
 def drain(fs: Filesystem, directory: Path, started: int) -> None:

@@ -28,14 +28,14 @@ class Listener:
     kubelet keeps its only connection (R29), so nobody notices.
     """
 
-    def __init__(self, path: Path, fs: Filesystem, register: Callable[[grpc.aio.Server], None]) -> None:
-        """Plan for `path`.
+    def __init__(self, path: Path, fs: Filesystem, register: Callable[[grpc.aio.Server], None], instance: str) -> None:
+        """Plan for `path`; `instance` is this process' id.
 
         Raises:
             SocketPathError: it can never be bound.
         """
         self.path = path
-        self.placement = Placement(path, fs)
+        self.placement = Placement(path, fs, instance)
         self._register = register
         self._servers: list[grpc.aio.Server] = []
 

@@ -8,7 +8,6 @@ away unlinks only its dot name (R11), and a path is taken over only from the dea
 import contextlib
 import errno
 import os
-import secrets
 import socket
 import stat
 from pathlib import Path
@@ -17,7 +16,7 @@ from drakit import files
 from drakit.driver import names
 from drakit.files import Filesystem
 
-__all__ = ["AddressInUseError", "Placement", "is_live"]
+__all__ = ["AddressInUseError", "Placement", "is_live", "temporary_path"]
 
 _MODE = 0o600
 _DIRECTORY_MODE = 0o750  # as the kubelet makes them (R23)
@@ -48,6 +47,11 @@ def is_live(path: Path) -> bool:
     return True
 
 
+def temporary_path(path: Path, instance: str) -> Path:
+    """Where instance `instance` binds what it then moves to `path`: a known name, so that a dead one is found."""
+    return path.with_name(f".{instance[:6]}")
+
+
 class Placement:
     """One socket path of this process.
 
@@ -55,14 +59,15 @@ class Placement:
     is that socket, and `remove` unlinks it only if so.
     """
 
-    def __init__(self, path: Path, fs: Filesystem) -> None:
-        """Plan for `path`.
+    def __init__(self, path: Path, fs: Filesystem, instance: str) -> None:
+        """Plan for `path`; `instance` is the id of this process among those that may have it.
 
         Raises:
             SocketPathError: it can never be bound.
         """
         self.path = names.check_socket_path(path)
         self._fs = fs
+        self._instance = instance
         self._temporary: Path | None = None
         self._inode: tuple[int, int] | None = None
 
@@ -75,7 +80,8 @@ class Placement:
         """
         files.make_directories(self._fs, self.path.parent, _DIRECTORY_MODE)
         self._refuse_foreign()
-        self._temporary = names.check_socket_path(self.path.with_name(f".{secrets.token_hex(3)}"))
+        self._temporary = names.check_socket_path(temporary_path(self.path, self._instance))
+        self._fs.unlink(self._temporary)
         return self._temporary
 
     def publish(self) -> None:

@@ -1,6 +1,9 @@
 """One small test for each defect that the matrices found."""
 
+import socket
 from typing import Any
+
+from drakit.driver.sockets import temporary_path
 
 
 async def test_a_marker_without_a_record_does_not_count(lab: Any) -> None:
@@ -62,3 +65,17 @@ async def test_directories_that_a_failed_change_made_are_synced_with_the_next(la
     fs.log.clear()
     assert not isinstance((await process.prepare(claim))["uid-c"], str)
     assert {"claims", "default", "c"} <= synced(fs)
+
+
+async def test_a_socket_that_a_dead_process_bound_and_did_not_put_in_place_is_removed(lab: Any) -> None:
+    """Its name was random, so nobody could tell whose it was: each such death left one more file."""
+    (lab.root / "reg").mkdir()
+    victim = await lab.start()
+    own = victim.application.instances.own
+    paths = [temporary_path(path, own.id) for path in (victim.application.service_listener.path, lab.root / "reg/x")]
+    for path in paths:
+        with socket.socket(socket.AF_UNIX) as dead:
+            dead.bind(str(path))
+    await victim.abandon()
+    await (await lab.start()).stop()
+    assert [path for path in paths if path.exists()] == []
