@@ -5,7 +5,9 @@ a run ends unharmed: points that a later change adds are covered by themselves. 
 the same disk, and the kubelet does one of the two things that it can do: call again, or give the claim up.
 """
 
+import socket
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -227,3 +229,118 @@ async def test_matrix(lab: Any, name: str, branch: str) -> None:
 @pytest.mark.parametrize("name", sorted(SCENARIOS.keys() - {"prepare, refused by the hook", "answer from the record"}))
 async def test_the_other_process_of_an_upgrade_takes_over(lab: Any, name: str, branch: str) -> None:
     assert await kill_everywhere(lab, SCENARIOS[name], BRANCHES[branch], successor_runs=True) > 30
+
+
+async def _wreck(lab: Any, at: int) -> tuple[Any, dict[str, Any]]:
+    """A node after a crash: a prepared claim without its files, one killed in prepare, a broken record, leftovers."""
+    lab.reset()
+    claims = [lab.api.claim(name, f"uid-{name}", f"gpu-{n}") for n, name in enumerate(("whole", "half", "broken"))]
+    fs = lab.mortal_filesystem()
+    victim = await lab.start(fs)
+    replies = await victim.prepare(claims[0], claims[2])
+    fs.at = fs.count + at
+    await lab.until_killed(fs, victim.prepare(claims[1]))
+    await victim.abandon()
+    for path in (lab.root / "cdi").iterdir():
+        path.unlink()
+    (lab.plugin_directory / "claims/default/broken/uid-broken.json").write_bytes(b'{"format":1')
+    (lab.root / "cdi" / ".gpu.example.com_claim_uid-x.json.00.tmp").touch()
+    (lab.plugin_directory / "claims/default/gone").mkdir()
+    return claims, replies
+
+
+@pytest.mark.matrix
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("first", [5, 20, 40, 60])
+async def test_killed_again_while_it_starts_sweeps_and_restores(lab: Any, first: int) -> None:
+    """The second process dies at each point of its start; the third one finds two crashes' remains."""
+    at, unharmed = 0, False
+    while not unharmed:
+        at += 1
+        claims, replies = await _wreck(lab, first)
+        fs = lab.mortal_filesystem(at)
+        second = lab.process(fs)
+
+        async def start(process: Any = second) -> None:
+            await process.open()
+            await process.application.restorer.check()
+
+        await lab.until_killed(fs, start())
+        unharmed = not fs.dead
+        fs.die()
+        await second.abandon()
+        third = await lab.start()
+        await third.application.restorer.check()
+        assert (lab.root / "cdi/gpu.example.com_claim_uid-whole.json").exists(), fs.last
+        assert (await third.prepare(claims[0])) == {"uid-whole": replies["uid-whole"]}
+        assert third.driver.prepared == [], fs.last
+        answers = await third.prepare(*claims)
+        assert {uid: answers[uid] for uid in replies} == replies
+        for claim in claims:
+            assert await third.unprepare(claim) == {claim.uid: ""}
+        await third.stop()
+        assert [leak for leak in lab.leaks() if "quarantine" not in leak] == [], fs.last
+    assert at > 40
+
+
+@pytest.mark.matrix
+async def test_killed_while_it_stops(lab: Any) -> None:
+    at, unharmed = 0, False
+    claim = lab.api.claim("a", "uid-a", "gpu-0")
+    while not unharmed:
+        at += 1
+        lab.reset()
+        fs = lab.mortal_filesystem()
+        process = await lab.start(fs)
+        reply = await process.prepare(claim)
+        fs.at = fs.count + at
+        await lab.until_killed(fs, process.stop())
+        unharmed = not fs.dead
+        fs.die()
+        await process.abandon()
+        after = await lab.start()
+        assert await after.prepare(claim) == reply
+        await after.unprepare(claim)
+        await after.stop()
+        assert lab.leaks() == []
+    assert at > 2
+
+
+@pytest.mark.matrix
+@pytest.mark.timeout(120)
+async def test_killed_while_its_sockets_come_and_go(node: Any, lab: Any) -> None:
+    """The whole start and stop with real sockets. A dead socket is put back, as a killed process leaves it."""
+    claim = node.claim("c", "gpu-0")
+    at, unharmed = 0, False
+    while not unharmed:
+        at += 1
+        fs = lab.mortal_filesystem(at)
+        victim = node.application(fs=fs)
+
+        async def live(application: Any = victim) -> None:
+            await application.start()
+            await application.stop(0)
+
+        await lab.until_killed(fs, live())
+        unharmed = not fs.dead
+        sockets = [path for path in node.root.rglob("*") if path.is_socket()]
+        fs.die()
+        node.applications.remove(victim)
+        await victim.abandon()
+        _put_back(sockets)
+        application, kubelet = await node.start()
+        assert (await kubelet.register()).name == "gpu.example.com"
+        assert (await kubelet.prepare(claim))[claim.uid].error == ""
+        assert await kubelet.unprepare(claim) == {claim.uid: ""}
+        await kubelet.close()
+        await node.stop(application)
+        assert node.files() == [], fs.last
+        assert [path for path in node.root.rglob("*") if path.is_socket()] == [], (at, fs.last)
+    assert at > 60
+
+
+def _put_back(sockets: list[Path]) -> None:
+    for path in sockets:
+        if not path.exists():
+            with socket.socket(socket.AF_UNIX) as dead:
+                dead.bind(str(path))

@@ -255,9 +255,9 @@ class Trial:
         last = fs.count + at
         fs.fails_on = lambda _, args: args and fs.count == last
         first = await process.prepare(*self.claims)
-        failed = bool(fs.count >= last)
-        if not any(isinstance(answer, str) for answer in first.values()):
-            self.reference = (first, None)  # without metadata perhaps (M17): that is the answer from now on
+        failed, fs.fails_on = bool(fs.count >= last), None
+        if failed and not any(isinstance(answer, str) for answer in first.values()):
+            return failed  # without metadata (M17), or nothing was needed: as good as undisturbed
         await self._answer(process, fs)
         return failed
 
@@ -308,7 +308,7 @@ class Trial:
         self._no_record_is_broken()
         reply, files = self.reference
         assert await process.prepare(*self.claims) == reply
-        assert files is None or self.lab.claim_files() == files
+        assert self.lab.claim_files() == files
         assert set(process.driver.prepared) == {claim.uid for claim in self.claims}, "not prepared in this boot"
         await self.unprepared(process)
 
@@ -398,6 +398,8 @@ async def _after(trial: Trial, disturb: Callable[[int], Any]) -> int:
         at += 1
         await trial.learn()
         more = await disturb(at)
+        if not any(name == REPLIED for name, _, _ in trial.log):
+            continue
         moment = trial.last_moment()
         for tree in _some(moment.states, 12):
             wrong = await trial.check(tree, moment)
