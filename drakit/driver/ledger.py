@@ -142,8 +142,8 @@ class Ledger:
 
     @property
     def records(self) -> Mapping[str, Record]:
-        """The records as last seen, by UID. May be behind another process."""
-        return self._view.records
+        """The records as last seen, by UID: a copy, as another thread changes them. May be behind another process."""
+        return self._view.records.copy()
 
     async def read(self) -> View:
         """The records as they are now."""
