@@ -28,7 +28,7 @@ _log = structlog.stdlib.get_logger("drakit.driver.health")
 
 def cut(message: str) -> str:
     """At most 1021 bytes, whole characters."""
-    return message.encode()[:MESSAGE_LIMIT].decode(errors="ignore")
+    return message.encode(errors="backslashreplace")[:MESSAGE_LIMIT].decode(errors="ignore")
 
 
 class HealthHub:

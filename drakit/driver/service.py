@@ -88,7 +88,9 @@ class NodeService:
         """
         with self._metrics.request("prepare"):
             wanted = self._accept(claims)
-            found = await self._look_up(wanted)
+            deadline = self._clock.monotonic() + wait
+            found = await self._look_up(wanted, wait)
+            wait = max(0.0, deadline - self._clock.monotonic())
             answers = await asyncio.gather(
                 *(self._joined("prepare", one, self._prepare(one, claim), wait) for one, claim in found)
             )
@@ -121,9 +123,15 @@ class NodeService:
                 raise RequestError(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from error
         return list({claim.uid: claim for claim in claims}.values())
 
-    async def _look_up(self, claims: Sequence[Identity]) -> list[tuple[Identity, Callable[[], Claim]]]:
+    async def _look_up(self, claims: Sequence[Identity], wait: float) -> list[tuple[Identity, Callable[[], Claim]]]:
         """Every claim, or the first failure in the request's order: then nothing is begun."""
-        results = await asyncio.gather(*map(self._source.fetch, claims), return_exceptions=True)
+        lookups = asyncio.gather(*map(self._source.fetch, claims), return_exceptions=True)
+        try:
+            results = await self._clock.timeout(lookups, wait)
+        except TimeoutError as error:
+            self._metrics.failed("prepare", "lookup")
+            text = f"get resource claims: the API server has not answered within {wait:.0f} s"
+            raise RequestError(grpc.StatusCode.UNKNOWN, text) from error
         found = []
         for claim, result in zip(claims, results, strict=True):
             if isinstance(result, LookupFailedError):
@@ -172,7 +180,8 @@ class NodeService:
 
 
 def _cut(text: str) -> str:
-    encoded = (text or "unknown error").encode()
+    # Names of files in a hook's error may hold bytes that are no text: the reply could not carry them.
+    encoded = (text or "unknown error").encode(errors="backslashreplace")
     return encoded[:ERROR_LIMIT].decode(errors="ignore")
 
 

@@ -60,7 +60,7 @@ class Recorder:
         # Cluster-scoped objects have their events in "default".
         namespace = self._regarding.get("namespace") or "default"
         time = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        text = message.encode()[:_MESSAGE_LENGTH].decode("utf-8", "ignore")
+        text = message.encode(errors="backslashreplace")[:_MESSAGE_LENGTH].decode("utf-8", "ignore")
         name = f"{self._regarding['name'][:200]}.{secrets.token_hex(8)}"
         return {
             "metadata": {"name": name, "namespace": namespace},
