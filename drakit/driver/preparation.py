@@ -11,7 +11,7 @@ Every step can be the last one of this process. What is on disk then says what m
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any, TypeVar
 
 import msgspec
@@ -170,7 +170,8 @@ class Preparer:
         """
 
         async def work(waited: bool) -> Record:
-            return await self._prepare(await claim(waited))
+            with _named(identity):
+                return await self._prepare(await claim(waited))
 
         return self.tasks.submit(identity.uid, "prepare", work)
 
@@ -182,8 +183,9 @@ class Preparer:
         """
 
         async def work(_: bool) -> None:
-            async with self._lock(identity.uid):
-                await self._unprepare(identity)
+            with _named(identity):
+                async with self._lock(identity.uid):
+                    await self._unprepare(identity)
 
         return self.tasks.submit(identity.uid, "unprepare", work)
 
@@ -191,8 +193,9 @@ class Preparer:
         """Write the missing files of a claim if it is prepared; the future tells how many there were."""
 
         async def work(_: bool) -> int:
-            async with self._lock(identity.uid):
-                return await self._apply(lambda view: self._restoring(view, identity))
+            with _named(identity):
+                async with self._lock(identity.uid):
+                    return await self._apply(lambda view: self._restoring(view, identity))
 
         return self.tasks.submit(identity.uid, "restore", work)
 
@@ -236,7 +239,7 @@ class Preparer:
             await self.unprepare(record.identity)
 
     async def _run_hook(self, claim: Claim) -> Record:
-        answer = await self._call("prepare", self._driver.prepare, claim)
+        answer = await self._call("prepare", self._driver.prepare, claim, _materialised)
         record = _recorded(claim, answer, self._driver.name, self._boot_id)
         return await self._apply(lambda _: Change(record, store=record, before=lambda: self._artifacts.write(record)))
 
@@ -244,7 +247,7 @@ class Preparer:
         record = await self._apply(lambda view: _begin_unprepare(view, identity))
         if record is None:
             return
-        await self._call("unprepare", self._driver.unprepare, _ref(record))
+        await self._call("unprepare", self._driver.unprepare, _ref(record), _ignored)
         await self._apply(
             lambda _: Change(None, remove=identity, unmark=identity, before=lambda: self._artifacts.remove(record))
         )
@@ -286,18 +289,30 @@ class Preparer:
 
     # Hooks and locks
 
-    async def _call(self, name: str, hook: Callable[[Any], Any], argument: Any) -> Any:
+    async def _call(self, name: str, hook: Callable[[Any], Any], argument: Any, finish: Callable[[Any], Any]) -> Any:
+        """Call a hook; `finish` makes of its answer what outlives the call, where the hook runs."""
+
+        def call() -> Any:
+            answer = hook(argument)
+            return answer if inspect.isawaitable(answer) else finish(answer)
+
         try:
-            if inspect.iscoroutinefunction(hook):
-                return await self._clock.timeout(hook(argument), self._hook_seconds)
-            return await self._hooks.run(_materialised, hook, argument)
+            answer = call() if inspect.iscoroutinefunction(hook) else await self._hooks.run(call)
+            return finish(await self._in_time(name, answer)) if inspect.isawaitable(answer) else answer
         except ClaimError:
             raise
-        except TimeoutError as error:
-            raise HookTimeoutError(f"{name} of the device driver took more than {self._hook_seconds:.0f} s") from error
         except Exception as error:
             _log.exception("hook failed", hook=name)
             raise HookError(f"{name} of the device driver failed: {_text(error)}") from error
+
+    async def _in_time(self, name: str, work: Awaitable[Any]) -> Any:
+        try:
+            answer, error = await self._clock.timeout(_outcome(work), self._hook_seconds)
+        except TimeoutError as late:
+            raise HookTimeoutError(f"{name} of the device driver took more than {self._hook_seconds:.0f} s") from late
+        if error is not None:
+            raise error
+        return answer
 
     @asynccontextmanager
     async def _lock(self, uid: str) -> AsyncIterator[None]:
@@ -335,12 +350,29 @@ def _ref(record: Record) -> ClaimRef:
     )
 
 
-def _materialised(hook: Callable[[Any], Any], argument: Any) -> Any:
+def _materialised(answer: Any) -> Any:
     """Run generators of a hook in its thread, not on the event loop."""
-    answer = hook(argument)
     if answer is None or isinstance(answer, Preparation):
         return answer
     return tuple(answer)
+
+
+async def _outcome(work: Awaitable[Any]) -> tuple[Any, Exception | None]:
+    """Kept apart from the end of the time: a hook's own work may raise TimeoutError as well."""
+    try:
+        return await work, None
+    except Exception as error:  # noqa: BLE001 - raised again by the caller
+        return None, error
+
+
+def _ignored(_: Any) -> None:
+    """Whatever unprepare answers: a claim must not stay for what is no error."""
+
+
+def _named(identity: Identity) -> AbstractContextManager[object]:
+    """Whose work it is, in every log record below: a task outlives the call that began it."""
+    where = f"{identity.namespace}/{identity.name}"
+    return structlog.contextvars.bound_contextvars(claim=where, claim_uid=identity.uid)
 
 
 def _recorded(claim: Claim, answer: Any, driver: str, boot_id: str) -> Record:
