@@ -24,6 +24,9 @@ __all__ = ["run", "serve"]
 SWITCH_SECONDS = 0.001
 """Threads hand over often: the event loop waits for short pieces of work in others, five times per claim."""
 
+END_SECONDS = 5.0
+"""For what comes after the drain: the last replies, sockets, records. A disk or a device driver may hang for ever."""
+
 _log = structlog.stdlib.get_logger("drakit.driver")
 
 
@@ -94,8 +97,15 @@ async def _serve(driver: Driver, settings: Settings, credentials: "Callable[[], 
     _settle()
     await stop.wait()
     _log.info("stopping")
-    await application.stop()
-    _log.info("stopped")
+    ending = asyncio.create_task(application.stop())
+    # Not cancelled when it is late: whatever hangs would hang in its cancellation, too.
+    await asyncio.wait({ending}, timeout=settings.drain_timeout + END_SECONDS)
+    if not ending.done():
+        _log.warning("something of the driver does not end, ending without it")
+    elif failure := ending.exception():
+        _log.error("stopping failed", err=str(failure), exc_info=failure)
+    else:
+        _log.info("stopped")
     _exit(0)
 
 
