@@ -282,7 +282,8 @@ def clean_temporaries(fs: Filesystem, directory: StrPath, *, prefix: str = "") -
     """
     for name in fs.list(directory):
         if name.startswith(f".{prefix}") and name.endswith(".tmp"):
-            fs.unlink(Path(directory, name))
+            with contextlib.suppress(IsADirectoryError):  # not of our making
+                fs.unlink(Path(directory, name))
 
 
 def lock_offset(name: str) -> int:
