@@ -5,7 +5,9 @@ and `instances/<id>.json` says which sockets are its own. Exactly one publishes 
 newer one takes over when its inventory is ready; an older one takes it back when the newer one has died.
 """
 
+import contextlib
 import secrets
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -71,7 +73,7 @@ class Instances:
             self._lock = None
 
     def sweep(self) -> list[str]:
-        """Remove the sockets and records of instances that died; paths of the sockets removed.
+        """Remove the sockets and records of instances that died; paths of the sockets removed. Call `enter` first.
 
         Sockets that somebody serves, and sockets of which no record tells, are never touched.
         """
@@ -80,7 +82,8 @@ class Instances:
             if self._is_alive(instance):
                 continue
             for path in _sockets(instance):
-                if self._fs.stat(path) is not None and not is_live(path):
+                entry = self._fs.stat(path)
+                if entry is not None and stat.S_ISSOCK(entry.st_mode) and not is_live(path):
                     self._fs.unlink(path)
                     removed.append(str(path))
             self._fs.unlink(self._path(instance.id))
@@ -94,11 +97,16 @@ class Instances:
             if not name.endswith(".json") or name == f"{self.own.id}.json":
                 continue
             try:
-                found.append(msgspec.json.decode(self._fs.read(self._directory / name), type=Instance))
-            except msgspec.DecodeError:  # half of it was lost with the power: nothing to learn from it
-                self._fs.unlink(self._directory / name)
+                instance = msgspec.json.decode(self._fs.read(self._directory / name), type=Instance)
             except FileNotFoundError:
                 continue
+            except (OSError, msgspec.DecodeError):  # lost with the power, or no file: nothing to learn from it
+                instance = None
+            if instance is not None and name == self._path(instance.id).name:
+                found.append(instance)
+            else:
+                with contextlib.suppress(OSError):
+                    self._fs.unlink(self._directory / name)
         return found
 
     def is_publisher(self) -> bool:
@@ -123,13 +131,14 @@ class Instances:
     def _holder(self) -> Instance | None:
         try:
             return msgspec.json.decode(self._fs.read(self._publisher), type=Instance)
-        except (FileNotFoundError, msgspec.DecodeError):
+        except (OSError, msgspec.DecodeError):
             return None
 
     def _is_alive(self, instance: Instance) -> bool:
         """Whether somebody holds its byte."""
-        if self._lock is None or instance.id == self.own.id:
+        if instance.id == self.own.id:
             return self._lock is not None
+        assert self._lock is not None, "only those who entered can tell"
         offset = lock_offset(instance.id)
         if not self._lock.acquire(offset, 1, blocking=False):
             return True

@@ -163,6 +163,15 @@ async def test_r36_pains_30_sockets_of_killed_instances_are_removed_and_foreign_
     assert all(path.exists() for path in foreign)
 
 
+async def test_r36_an_instance_that_saw_others_come_is_cleaned_up_after_all_the_same(node: Any) -> None:
+    first, _ = await node.start(pod_uid="uid-1")
+    second, _ = await node.start(pod_uid="uid-2")
+    await node.crash(first)
+    await node.start(pod_uid="uid-3")
+    assert not first.settings.registration_socket.exists()
+    assert is_live(second.settings.registration_socket)
+
+
 @pytest.mark.parametrize("which", ["registration_listener", "service_listener"])
 async def test_r26_pains_29_recorded_05_a_vanished_socket_comes_back(node: Any, driver: Any, which: Any) -> None:
     application, kubelet = await node.start(driver)
