@@ -265,9 +265,9 @@ class Application:
 
     async def _open_state(self) -> None:
         await self.ledger.open()
+        await self.executor.run(self.instances.enter)
         for path in await self.executor.run(self.instances.sweep):
             _log.info("removed the socket of an instance that died", path=path)
-        await self.executor.run(self.instances.enter)
         await self.ledger.apply(self._sweeping)
 
     def _sweeping(self, view: View) -> Change[None]:
@@ -296,14 +296,11 @@ class Application:
         async with kube.Client(self._credentials(), clock=self.clock) as client:
             self.lookup.use(client)
             recorder = self._new_recorder(client)
-            async with asyncio.TaskGroup() as group:
-                group.create_task(recorder.run())
-                group.create_task(self.publishing.run(client))
-                group.create_task(self._reconcile())
-
-    async def _reconcile(self) -> None:
-        """A part of its own: it fails whenever the API server cannot be reached."""
-        self.supervisor.start("reconcile", self.reconciler.run)
+            # Parts of their own: what fails in one of them must not take the client from prepare.
+            self.supervisor.start("events", recorder.run)
+            self.supervisor.start("publish", lambda: self.publishing.run(client))
+            self.supervisor.start("reconcile", self.reconciler.run)
+            await asyncio.Event().wait()
 
     def _new_recorder(self, client: "kube.Client") -> "kube.Recorder":
         """Events go to the Node; its name stands for its UID there, as in the kubelet's own events."""

@@ -164,6 +164,21 @@ async def test_records_may_be_listed_while_they_change(node: Any) -> None:
         thread.join()
 
 
+async def test_a_publisher_that_fails_takes_nothing_from_prepare(node: Any, eventually: Any) -> None:
+    application = node.application()
+
+    async def fail(_: Any) -> None:
+        raise ValueError("a defect")
+
+    application.publishing.run = fail
+    await application.start()
+    kubelet = node.kubelet(application)
+    await eventually(lambda: "publish" in application.supervisor.failing)
+    claim = node.claim("c", "gpu-0")
+    assert (await kubelet.prepare(claim))[claim.uid].error == ""
+    assert "publish is down: ValueError: a defect" in application.unready()
+
+
 async def test_pains_36_a_driver_that_cannot_be_cancelled_does_not_hold_back_the_end(
     node: Any, eventually: Any
 ) -> None:
