@@ -492,3 +492,14 @@ async def _lab() -> Any:
     root = Path(tempfile.mkdtemp(prefix="dk", dir=base))
     yield Lab(root)
     shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture(name="counted")
+def _counted(record_property: Callable[[str, object], None]) -> Callable[[int], int]:
+    """Notes how many cases a test had; `pytest --junitxml` shows it (docs/durability.md)."""
+
+    def count(cases: int) -> int:
+        record_property("cases", cases)
+        return cases
+
+    return count

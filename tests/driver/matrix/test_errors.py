@@ -116,9 +116,9 @@ VERBS = {"prepare": Trial.prepare_fails, "unprepare": Trial.unprepare_fails}
 
 
 @pytest.mark.parametrize("verb", VERBS)
-async def test_sample(lab: Any, verb: str) -> None:
+async def test_sample(lab: Any, verb: str, counted: Any) -> None:
     """What `make test` runs of it."""
-    assert await fail_everywhere(Trial(lab, CLAIMS["one"]), VERBS[verb], errno.ENOSPC, forever=False) > 8
+    assert counted(await fail_everywhere(Trial(lab, CLAIMS["one"]), VERBS[verb], errno.ENOSPC, forever=False)) > 8
 
 
 @pytest.mark.matrix
@@ -127,8 +127,8 @@ async def test_sample(lab: Any, verb: str) -> None:
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("claims", CLAIMS)
 @pytest.mark.parametrize("verb", VERBS)
-async def test_matrix(lab: Any, verb: str, claims: str, code: str, forever: bool) -> None:
-    assert await fail_everywhere(Trial(lab, CLAIMS[claims]), VERBS[verb], CODES[code], forever=forever) > 8
+async def test_matrix(*, lab: Any, verb: str, claims: str, code: str, forever: bool, counted: Any) -> None:
+    assert counted(await fail_everywhere(Trial(lab, CLAIMS[claims]), VERBS[verb], CODES[code], forever=forever)) > 8
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -149,7 +149,7 @@ async def test_other_claims_of_the_batch_do_not_notice(lab: Any, code: str) -> N
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("code", CODES)
-async def test_a_start_that_fails_says_why_and_the_next_one_works(lab: Any, code: str) -> None:
+async def test_a_start_that_fails_says_why_and_the_next_one_works(lab: Any, code: str, counted: Any) -> None:
     """Each operation of opening the state, with a prepared claim on the disk."""
     claim = lab.api.claim("a", "uid-a", "gpu-0")
     at, failed = 0, True
@@ -175,3 +175,4 @@ async def test_a_start_that_fails_says_why_and_the_next_one_works(lab: Any, code
         assert await process.unprepare(claim) == {claim.uid: ""}
         await process.stop()
         assert [leak for leak in lab.leaks() if "quarantine" not in leak] == []
+    assert counted(at) > 8

@@ -207,28 +207,28 @@ async def _interrupted_beside(lab: Any, runner: Runner, at: int) -> tuple[Any, A
 
 @pytest.mark.parametrize("branch", BRANCHES)
 @pytest.mark.parametrize("name", sorted(SAMPLE))
-async def test_sample(lab: Any, name: str, branch: str) -> None:
+async def test_sample(lab: Any, name: str, branch: str, counted: Any) -> None:
     """One claim: what `make test` runs of it."""
-    assert await kill_everywhere(lab, SCENARIOS[name], BRANCHES[branch]) > 30
+    assert counted(await kill_everywhere(lab, SCENARIOS[name], BRANCHES[branch])) > 30
 
 
 @pytest.mark.matrix
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("branch", BRANCHES)
 @pytest.mark.parametrize("name", sorted(SCENARIOS.keys() - SAMPLE))
-async def test_matrix(lab: Any, name: str, branch: str) -> None:
+async def test_matrix(lab: Any, name: str, branch: str, counted: Any) -> None:
     scenario = SCENARIOS[name]
     if scenario.refused and branch == "called again":
         branch = "changed its mind"  # refusals are not repeated by the successor, whose hook works: see below
-    assert await kill_everywhere(lab, scenario, BRANCHES[branch]) > 2
+    assert counted(await kill_everywhere(lab, scenario, BRANCHES[branch])) > 2
 
 
 @pytest.mark.matrix
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("branch", BRANCHES)
 @pytest.mark.parametrize("name", sorted(SCENARIOS.keys() - {"prepare, refused by the hook", "answer from the record"}))
-async def test_the_other_process_of_an_upgrade_takes_over(lab: Any, name: str, branch: str) -> None:
-    assert await kill_everywhere(lab, SCENARIOS[name], BRANCHES[branch], successor_runs=True) > 30
+async def test_the_other_process_of_an_upgrade_takes_over(lab: Any, name: str, branch: str, counted: Any) -> None:
+    assert counted(await kill_everywhere(lab, SCENARIOS[name], BRANCHES[branch], successor_runs=True)) > 30
 
 
 async def _wreck(lab: Any, at: int) -> tuple[Any, dict[str, Any]]:
@@ -252,7 +252,7 @@ async def _wreck(lab: Any, at: int) -> tuple[Any, dict[str, Any]]:
 @pytest.mark.matrix
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("first", [5, 20, 40, 60])
-async def test_killed_again_while_it_starts_sweeps_and_restores(lab: Any, first: int) -> None:
+async def test_killed_again_while_it_starts_sweeps_and_restores(lab: Any, first: int, counted: Any) -> None:
     """The second process dies at each point of its start; the third one finds two crashes' remains."""
     at, unharmed = 0, False
     while not unharmed:
@@ -280,11 +280,11 @@ async def test_killed_again_while_it_starts_sweeps_and_restores(lab: Any, first:
             assert await third.unprepare(claim) == {claim.uid: ""}
         await third.stop()
         assert [leak for leak in lab.leaks() if "quarantine" not in leak] == [], fs.last
-    assert at > 40
+    assert counted(at) > 40
 
 
 @pytest.mark.matrix
-async def test_killed_while_it_stops(lab: Any) -> None:
+async def test_killed_while_it_stops(lab: Any, counted: Any) -> None:
     at, unharmed = 0, False
     claim = lab.api.claim("a", "uid-a", "gpu-0")
     while not unharmed:
@@ -303,12 +303,12 @@ async def test_killed_while_it_stops(lab: Any) -> None:
         await after.unprepare(claim)
         await after.stop()
         assert lab.leaks() == []
-    assert at > 2
+    assert counted(at) > 2
 
 
 @pytest.mark.matrix
 @pytest.mark.timeout(120)
-async def test_killed_while_its_sockets_come_and_go(node: Any, lab: Any) -> None:
+async def test_killed_while_its_sockets_come_and_go(node: Any, lab: Any, counted: Any) -> None:
     """The whole start and stop with real sockets. A dead socket is put back, as a killed process leaves it."""
     claim = node.claim("c", "gpu-0")
     at, unharmed = 0, False
@@ -336,7 +336,7 @@ async def test_killed_while_its_sockets_come_and_go(node: Any, lab: Any) -> None
         await node.stop(application)
         assert node.files() == [], fs.last
         assert [path for path in node.root.rglob("*") if path.is_socket()] == [], (at, fs.last)
-    assert at > 60
+    assert counted(at) > 60
 
 
 def _put_back(sockets: list[Path]) -> None:

@@ -360,19 +360,19 @@ async def everything(trial: Trial, moments: Iterator[Moment], limit: int | None 
     return len(chosen)
 
 
-async def test_sample(lab: Any) -> None:
+async def test_sample(lab: Any, counted: Any) -> None:
     """What `make test` runs of it."""
     trial = Trial(lab, {"a": ["gpu-0"]})
     await trial.record()
-    assert await everything(trial, trial.moments(Disk.journal_states), limit=60) == 60
+    assert counted(await everything(trial, trial.moments(Disk.journal_states), limit=60)) == 60
 
 
 @pytest.mark.matrix
 @pytest.mark.timeout(300)
-async def test_one_claim(lab: Any) -> None:
+async def test_one_claim(lab: Any, counted: Any) -> None:
     trial = Trial(lab, {"a": ["gpu-0"]})
     await trial.record()
-    assert await everything(trial, trial.moments()) > 1000
+    assert counted(await everything(trial, trial.moments())) > 1000
 
 
 @pytest.mark.matrix
@@ -385,10 +385,10 @@ async def test_one_claim(lab: Any) -> None:
     ],
     ids=["four claims", "several devices"],
 )
-async def test_batches(lab: Any, claims: Any) -> None:
+async def test_batches(lab: Any, claims: Any, counted: Any) -> None:
     trial, dice = Trial(lab, claims), random.Random(SEED)
     await trial.record()
-    assert await everything(trial, trial.moments(lambda disk: disk.draw(dice, 8)), limit=400) == 400
+    assert counted(await everything(trial, trial.moments(lambda disk: disk.draw(dice, 8)), limit=400)) == 400
 
 
 async def _after(trial: Trial, disturb: Callable[[int], Any]) -> int:
@@ -411,16 +411,16 @@ async def _after(trial: Trial, disturb: Callable[[int], Any]) -> int:
 
 @pytest.mark.matrix
 @pytest.mark.timeout(240)
-async def test_after_a_kill_and_the_reply_of_the_next_process(lab: Any) -> None:
+async def test_after_a_kill_and_the_reply_of_the_next_process(lab: Any, counted: Any) -> None:
     trial = Trial(lab, {"a": ["gpu-0"]})
-    assert await _after(trial, trial.record_killed) > 100
+    assert counted(await _after(trial, trial.record_killed)) > 100
 
 
 @pytest.mark.matrix
 @pytest.mark.timeout(240)
-async def test_after_a_failed_operation_and_the_reply_to_the_retry(lab: Any) -> None:
+async def test_after_a_failed_operation_and_the_reply_to_the_retry(lab: Any, counted: Any) -> None:
     trial = Trial(lab, {"a": ["gpu-0"]})
-    assert await _after(trial, trial.record_failed) > 100
+    assert counted(await _after(trial, trial.record_failed)) > 100
 
 
 SYNCS = {

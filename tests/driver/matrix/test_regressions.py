@@ -79,3 +79,16 @@ async def test_a_socket_that_a_dead_process_bound_and_did_not_put_in_place_is_re
     await victim.abandon()
     await (await lab.start()).stop()
     assert [path for path in paths if path.exists()] == []
+
+
+async def test_records_of_instances_that_cannot_be_read_do_not_stop_the_start(lab: Any) -> None:
+    """Nor does one with a wrong id stay for ever, or have other things than sockets removed."""
+    kept = lab.root / "kept"
+    kept.touch()
+    directory = lab.plugin_directory / "instances"
+    directory.mkdir(parents=True)
+    (directory / "link.json").symlink_to("/nowhere")
+    (directory / "other.json").write_text('{"id":"another","started":1}')
+    (directory / "dead.json").write_text(f'{{"id":"dead","started":1,"service":"{kept}"}}')
+    await (await lab.start()).stop()
+    assert (list(directory.iterdir()), kept.exists()) == ([], True)
