@@ -101,6 +101,7 @@ class Allocator:
         name = node.metadata.name
         space = self._spaces.of(node)
         plan = self.plan(claims)
+        space.refresh(self.allocated.generation, self.contents.edition)
         outcomes = self.contents.outcomes
         key = (plan.token, space.key)
         found = outcomes.get(key, outcomes)

@@ -7,10 +7,13 @@ numbered in search order; sets of devices are integers with one bit per device.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from drakit import api, cel
 from drakit.allocation import capacity, compatibility, taints
+from drakit.allocation.reads import identifier
 from drakit.allocation.reasons import PoolInvalid
 from drakit.allocation.selectors import Programs, Selectors
 from drakit.api.quantity import Quantity
@@ -34,13 +37,15 @@ _MAX_TOKENS = 4_096
 _SHORT_VERSION = 18
 """Longer versions may hold numbers that are too large to be parsed."""
 _MAX_OUTCOMES = 50_000
+_MAX_EDITIONS: Final = 16
+"""So often contents are recognised anew because a plan reads other attributes; from then on all attributes count."""
 
 
 class DeviceContent:
     """One device of one driver.
 
     Attributes:
-        device: The device as published.
+        device: The device as published, without attributes that no plan has read.
         shareable: It can be allocated several times (and the feature is on).
         blocking: Its taints that need a toleration.
         draws_counters: It has entries in consumesCounters.
@@ -127,13 +132,14 @@ def valueless(device: resource.Device) -> str | None:
 
 def is_odd(device: resource.Device) -> bool:
     """Whether every expression may fail on a device: an attribute without value, or a version that may be malformed."""
-    for attribute in device.attributes.values():
-        if attribute.string is not None or attribute.int is not None or attribute.bool is not None:
-            continue
-        version = attribute.version
-        if version is None or len(version) > _SHORT_VERSION or not is_version(version):
-            return True
-    return False
+    return any(map(_is_odd_attribute, device.attributes.values()))
+
+
+def _is_odd_attribute(attribute: resource.DeviceAttribute) -> bool:
+    if attribute.string is not None or attribute.int is not None or attribute.bool is not None:
+        return False
+    version = attribute.version
+    return version is None or len(version) > _SHORT_VERSION or not is_version(version)
 
 
 def _has_policy(device: resource.Device) -> bool:
@@ -363,13 +369,21 @@ class Needs:
 class Contents:
     """The store of interned contents for one set of features; may be shared by allocators.
 
-    Contents are recognised by equality with the last few of the same outline, then by `api.shape`. When the store has
-    grown beyond its limit it starts anew, which costs time but never changes an answer.
+    Contents are recognised by equality with the last few of the same driver, then by `api.shape`. Attributes count only
+    when a plan reads them, or when they may make every expression fail. When the store has grown beyond its limit it
+    starts anew, which costs time but never changes an answer.
+
+    Attributes:
+        reads: Identifiers of the attributes that plans read so far; None for any.
+        edition: Grows with `reads`; contents of different editions are different objects.
     """
 
     def __init__(self, features: Features) -> None:
         self.features = features
         self.programs = Programs()
+        self.reads: frozenset[str] | None = frozenset()
+        self.edition = 0
+        self._matters: dict[str, bool] = {}
         self._selectors: dict[Any, Selectors] = {}
         self._needs: dict[Any, Needs] = {}
         self.conditions: dict[Any, Any] = {}
@@ -440,6 +454,7 @@ class Contents:
             ):
                 return content
         content = self._intern_slice(spec)
+        recent = self._recent.setdefault(spec.driver, recent)
         recent.insert(0, content)
         del recent[_RECENT:]
         return content
@@ -447,6 +462,21 @@ class Contents:
     def forget(self, spec: resource.ResourceSliceSpec) -> None:
         """Let go of a slice that is gone; its content stays, others may have the same."""
         self._known.pop(id(spec), None)
+
+    def widen(self, reads: frozenset[str] | None) -> None:
+        """Count these attributes too (None: all of them), because a plan reads them."""
+        if self.reads is None or (reads is not None and reads <= self.reads):
+            return
+        self.edition += 1
+        self.reads = None if reads is None or self.edition >= _MAX_EDITIONS else self.reads | reads
+        self._matters.clear()
+        self._forget_contents()
+        self.conditions.clear()
+        self.outcomes.clear()
+
+    def _forget_contents(self) -> None:
+        for several in (self._slices, self._devices, self._pools, self._known, self._recent):
+            several.clear()
 
     def _forget_requests(self) -> None:
         """Drop what was computed for requests, of which a long life sees ever new ones."""
@@ -461,7 +491,8 @@ class Contents:
             condition.ready.clear()
 
     def _intern_slice(self, spec: resource.ResourceSliceSpec) -> SliceContent:
-        shapes = tuple(map(api.shape, spec.devices))
+        devices = tuple(map(self._relevant, spec.devices))
+        shapes = tuple(map(api.shape, devices))
         key = (
             spec.driver,
             shapes,
@@ -472,19 +503,30 @@ class Contents:
         found = self._slices.get(key)
         if found is None:
             if len(self._devices) > _MAX_DEVICES:
-                self._slices.clear()
-                self._devices.clear()
-                self._pools.clear()
-                self._known.clear()
-                self._recent.clear()
-                self._recent[spec.driver] = []
+                self._forget_contents()
             skips = bool(spec.skip_node_operations)
-            devices = tuple(
+            contents = tuple(
                 self._intern_device(spec.driver, device, shape, skips=skips)
-                for device, shape in zip(spec.devices, shapes, strict=True)
+                for device, shape in zip(devices, shapes, strict=True)
             )
-            found = self._slices[key] = SliceContent(spec, devices)
+            found = self._slices[key] = SliceContent(spec, contents)
         return found
+
+    def _relevant(self, device: resource.Device) -> resource.Device:
+        """The device without attributes that no plan reads."""
+        if self.reads is None:
+            return device
+        matters = self._matters
+        kept = {}
+        for name, attribute in device.attributes.items():
+            wanted = matters.get(name)
+            if wanted is None:
+                if len(matters) >= _MAX_TOKENS:
+                    matters.clear()
+                wanted = matters[name] = identifier(name) in self.reads
+            if wanted or (attribute.string is None and _is_odd_attribute(attribute)):
+                kept[name] = attribute
+        return device if len(kept) == len(device.attributes) else msgspec.structs.replace(device, attributes=kept)
 
     def _intern_device(self, driver: str, device: resource.Device, shape: bytes, *, skips: bool) -> DeviceContent:
         key = (driver, skips, shape)

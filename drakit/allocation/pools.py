@@ -113,6 +113,7 @@ class Pool:
         self.name = spec.pool.name
         self.slices = slices
         self._gatherer = gatherer
+        self._edition = gatherer.contents.edition
         if content is not None:
             self._content = content
             self.fault = content.fault
@@ -141,8 +142,8 @@ class Pool:
     def content(self) -> PoolContent:
         """The content; looking at it finds out whether the pool is valid."""
         content = self._content
-        if content is None:
-            contents = self._gatherer.contents
+        contents = self._gatherer.contents
+        if content is None or self._edition != contents.edition:
             if len(self.slices) == 1 and not self._remote:
                 content = contents.alone(self.slices[0].spec)
             else:
@@ -151,6 +152,8 @@ class Pool:
                     tuple([contents.slice(each.spec) for each in self._remote]),
                 )
             self._content = content
+            self._condition = None
+            self._edition = contents.edition
             if self.fault is None:
                 self.fault = content.fault
         return content
@@ -160,11 +163,14 @@ class Pool:
         """Content and allocated devices as of now."""
         use = self._gatherer.state.pools.get((self.driver, self.name))
         version = use.version if use is not None else -1
+        content = self._content
+        if content is None or self._edition != self._gatherer.contents.edition:
+            content = self.content
         condition = self._condition
         if condition is None or version != self._version:
             self._version = version
             reach = self._reach() if self._reaches is not None else None
-            condition = self._condition = self._gatherer.condition(self._content or self.content, reach, use)
+            condition = self._condition = self._gatherer.condition(content, reach, use)
         return condition
 
     @property

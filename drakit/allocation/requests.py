@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from drakit import api
 from drakit.allocation.errors import AllocationError
+from drakit.allocation.reads import plan_reads
 from drakit.api import limits
 
 if TYPE_CHECKING:
@@ -201,6 +202,7 @@ def compile_claims(
     """
     compiler = _Compiler(classes, contents)
     plan = Plan(tuple(compiler.claim(index, claim) for index, claim in enumerate(claims)))
+    contents.widen(plan_reads(plan))
     if plan.straightforward:
         used = {id(variant.class_): variant.class_ for variant in plan.variants}
         plan.token = contents.token(

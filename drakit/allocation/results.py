@@ -142,9 +142,7 @@ class _Entry:
         )
 
 
-def _configuration(
-    claim: ClaimPlan, chosen: dict[int, Variant]
-) -> tuple[resource.DeviceAllocationConfiguration, ...]:
+def _configuration(claim: ClaimPlan, chosen: dict[int, Variant]) -> tuple[resource.DeviceAllocationConfiguration, ...]:
     """The merged configuration, computed once per combination of alternatives."""
     key = tuple([chosen[slot.number].index if slot.number in chosen else 0 for slot in claim.slots])
     found = claim.configurations.get(key)

@@ -31,13 +31,14 @@ class Space:
         key: Equal keys mean equal contents, so that outcomes of searches can be shared.
     """
 
-    __slots__ = ("_common", "_local", "_merged", "generation", "key")
+    __slots__ = ("_common", "_edition", "_generation", "_local", "_merged", "key")
 
     def __init__(self, common: Common | None, local: Sequence[Pool]) -> None:
         self._common = common
         self._local = local
         self._merged: list[Pool] | None = None
-        self.generation = -1
+        self._generation = -1
+        self._edition = -1
         self.key: Hashable = None
 
     @property
@@ -52,25 +53,26 @@ class Space:
             self._merged = merged
         return self._merged
 
-    def refresh(self, generation: int) -> None:
-        """Bring `key` up to date with the allocated state of this generation."""
-        if self.generation == generation:
+    def refresh(self, generation: int, edition: int) -> None:
+        """Bring `key` up to date with the allocated state of this generation and the contents of this edition."""
+        if self._generation == generation and self._edition == edition:
             return
+        self.key = self._find_key(generation)
+        self._generation = generation
+        self._edition = edition
+
+    def _find_key(self, generation: int) -> Hashable:
         if self._common is None and len(self._local) == 1:
             only = self._local[0]
             condition = only.condition
-            self.key = condition if only.fault is None else (condition, only.fault)
-            self.generation = generation
-            return
+            return condition if only.fault is None else (condition, only.fault)
         local = tuple([pool.condition for pool in self._local])
         if self._common is None:
             faults = tuple([pool.fault for pool in self._local])
-            self.key = (local, faults) if any(faults) else local
-        else:
-            self._common.refresh(generation)
-            places = tuple([self._common.place(pool) for pool in self._local])
-            self.key = (self._common.token, places, local, tuple([pool.fault for pool in self._local]))
-        self.generation = generation
+            return (local, faults) if any(faults) else local
+        self._common.refresh(generation)
+        places = tuple([self._common.place(pool) for pool in self._local])
+        return self._common.token, places, local, tuple([pool.fault for pool in self._local])
 
 
 class Common:
@@ -194,7 +196,7 @@ class Spaces:
             self._found.pop(each.spec.node_name or "", None)
 
     def of(self, node: core.Node) -> Space:
-        """What a node sees.
+        """What a node sees; its key is as of the last `refresh`.
 
         Raises:
             AllocationError: The node selector of a slice cannot be parsed.
@@ -207,7 +209,6 @@ class Spaces:
         else:
             space = self._gather(name, labels, skips=skips)
             self._found[name] = (labels, skips, space)
-        space.refresh(self._gatherer.state.generation)
         return space
 
     def _gather(self, name: str, labels: Mapping[str, str], *, skips: bool) -> Space:
