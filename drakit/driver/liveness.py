@@ -79,7 +79,7 @@ class LivenessServer:
         server = grpc.aio.server(options=(("grpc.so_reuseport", 0),))
         health_pb2_grpc.add_HealthServicer_to_server(self._liveness, server)
         try:
-            self.port = server.add_insecure_port(f"{self._address or '[::]'}:{self.port}")
+            self.port = server.add_insecure_port(f"{_host(self._address)}:{self.port}")
         except RuntimeError as error:
             raise OSError(f"cannot listen on port {self.port} for health checks: {error}") from error
         await server.start()
@@ -90,3 +90,8 @@ class LivenessServer:
         if self._server is not None:
             await self._server.stop(None)
             self._server = None
+
+
+def _host(address: str) -> str:
+    """As gRPC wants it before a port; "" = all addresses."""
+    return f"[{address or '::'}]" if not address or ":" in address else address

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 from typing import Any
 
 import grpc
@@ -21,6 +22,13 @@ async def get(port: int, path: str, method: str = "GET") -> tuple[int, str]:
     writer.close()
     await writer.wait_closed()
     return int(answer.split()[1]), answer.partition("\r\n\r\n")[2]
+
+
+def _has_ipv6() -> bool:
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET6) as probe:
+        probe.bind(("::1", 0))
+        return True
+    return False
 
 
 class TestLiveness:
@@ -49,6 +57,13 @@ class TestLiveness:
     async def test_it_uses_the_shortened_names(self, node: Any) -> None:
         application, _ = await node.start(healthcheck_port=0, pod_uid="3d2a1c57-6c5f-4a58-a1c2-8c3f2c3b9d10")
         assert (await check(application.liveness.port)).status == 1
+
+    @pytest.mark.skipif(not _has_ipv6(), reason="no IPv6")
+    async def test_an_address_of_ipv6_is_no_riddle(self, node: Any) -> None:
+        application, _ = await node.start(healthcheck_port=0, metrics_port=0, listen_address="::1")
+        async with grpc.aio.insecure_channel(f"[::1]:{application.liveness.port}") as channel:
+            answer = await health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
+        assert answer.status == 1
 
 
 class TestHttp:
