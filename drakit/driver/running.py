@@ -37,16 +37,22 @@ def run(driver: Driver, settings: Settings | None = None) -> NoReturn:
         driver: the device driver.
         settings: default: from environment variables (NODE_NAME, POD_UID, METRICS_PORT ...; see settings.OPTIONS).
 
-    Exit codes: 0 after a signal, 1 when it could not start or a server died, 2 when a setting is wrong.
+    Exit codes: 0 after a signal, 1 when it could not start, 2 when a setting is wrong.
     """
     try:
-        chosen = settings or from_environment(driver.name)
+        chosen = _of_driver(driver, settings or from_environment(driver.name))
         preflight(chosen)
         credentials = find_credentials(chosen)
     except SettingsError as error:
         sys.stderr.write(f"{driver.name}: {error}\n")
         sys.exit(2)
     serve(driver, chosen, credentials)
+
+
+def _of_driver(driver: Driver, settings: Settings) -> Settings:
+    if settings.driver_name != driver.name:
+        raise SettingsError(f"the driver's name is fixed, --driver-name (DRIVER_NAME) {settings.driver_name} is not it")
+    return settings
 
 
 def find_credentials(settings: Settings) -> "Callable[[], kube.Credentials]":

@@ -64,6 +64,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         for option in ("cdi_root", "kubelet_registrar_directory_path", "kubelet_plugins_directory_path"):
             if not Path(getattr(self, option)).is_absolute():
                 raise SettingsError(f"--{option.replace('_', '-')} must be an absolute path, the same on the host")
+        if self.healthcheck_port == self.metrics_port > 0:
+            raise SettingsError(
+                f"--healthcheck-port and --metrics-port are both {self.metrics_port}: give each its own"
+            )
         try:
             names.check_driver_name(self.driver_name)
             names.check_identity("namespace", "pod", self.pod_uid or "none")

@@ -165,6 +165,7 @@ async def test_one_process_is_enough_for_one_set_of_sockets(launch: Any, listeni
         (["--kubeconfig=/nowhere"], {}, "kubeconfig /nowhere is not a file"),
         (["--metrics-port=x"], {}, "--metrics-port: "),
         (["--metrics-port=70000"], {}, "--metrics-port: 70000 is no port"),
+        (["--metrics-port=9", "--healthcheck-port=9"], {}, "--healthcheck-port and --metrics-port are both 9"),
         (["--log-level=loud"], {}, "--log-level: 'loud' is not one of debug, info, warning, error"),
         ([], {"LOG_FORMAT": "xml"}, "environment variable LOG_FORMAT: 'xml' is not one of"),
         (["--cdi-root=relative"], {}, "--cdi-root must be an absolute path"),
@@ -208,3 +209,14 @@ def test_unknown_configuration_keys_get_a_suggestion(root: Path, capsys: Any) ->
     (root / "c.yaml").write_text("nod-name: x\n")
     assert cli.main(["run", f"--config={root / 'c.yaml'}"]) == 2
     assert "unknown key 'nod-name': did you mean node-name?" in capsys.readouterr().err
+
+
+def test_a_name_that_is_not_the_drivers_is_refused(node: Any, driver: Any, capsys: Any) -> None:
+    from drakit.driver import run
+
+    with pytest.raises(SystemExit) as ended:
+        run(driver, node.settings(driver_name="other.example.com"))
+    assert ended.value.code == 2
+    error = capsys.readouterr().err
+    assert "the driver's name is fixed, --driver-name (DRIVER_NAME) other.example.com is not it" in error
+    assert not node.root.joinpath("plugins").exists()
