@@ -7,10 +7,10 @@ Exit codes: 0 fine, 1 the answer is no, 2 wrong use.
 
 import argparse
 import importlib
-import importlib.metadata
 import sys
 from collections.abc import Sequence
 
+import drakit
 from drakit.cli import options
 
 __all__ = ["SUBCOMMANDS", "main"]
@@ -56,7 +56,7 @@ _EXTRAS = {
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser = options.Parser(prog="drakit", description="Kubernetes Dynamic Resource Allocation for Python.")
-    parser.add_argument("--version", action="version", version=f"drakit {importlib.metadata.version('drakit')}")
+    parser.add_argument("--version", action="version", version=f"drakit {drakit.__version__}")
     commands = parser.add_subparsers(dest="subcommand", metavar="COMMAND", parser_class=options.Parser)
     wanted = next((word for word in words if not word.startswith("-")), None)
     for name in SUBCOMMANDS:

@@ -5,12 +5,12 @@ import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from importlib.metadata import version as installed_version
 from types import TracebackType
 
 import aiohttp
 import aiohttp.abc
 
+import drakit
 from drakit.kube import errors
 from drakit.kube.credentials import Grant
 from drakit.kube.errors import ApiError
@@ -38,7 +38,7 @@ class Transport:
             # Idle connections are given up before servers and load balancers do it: a write on a connection that
             # is being closed has an unknown outcome.
             connector=aiohttp.TCPConnector(limit=64, keepalive_timeout=20, resolver=_Resolver()),
-            headers={"User-Agent": f"drakit/{installed_version('drakit')}"},
+            headers={"User-Agent": f"drakit/{drakit.__version__}"},
             cookie_jar=aiohttp.DummyCookieJar(),
         )
 
