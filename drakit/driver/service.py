@@ -76,6 +76,7 @@ class NodeService:
         self._clock = clock
         self._metrics = metrics
         self._record = record
+        self._refused: dict[str, str] = {}
         self.draining = False
 
     async def prepare(
@@ -167,16 +168,26 @@ class NodeService:
                 return text
             except ClaimError as error:
                 self._metrics.failed(operation, error.kind)
-                _log.error("claim failed", operation=operation, err=str(error), permanent=error.permanent)
-                if error.permanent:
-                    self._record("Warning", "ClaimRefused", f"{operation} of claim {claim}: {error}")
+                self._complain(operation, claim, error)
                 return _cut(str(error))
             except Exception as error:  # noqa: BLE001 - one claim must not fail the others
                 self._metrics.failed(operation, "internal")
                 _log.exception("claim failed unexpectedly", operation=operation)
                 return _cut(f"internal error: {type(error).__name__}: {error}")
+            self._refused.pop(claim.uid, None)
             _log.info("claim done", operation=operation, duration_s=round(self._clock.monotonic() - started, 4))
             return answer
+
+    def _complain(self, operation: str, claim: Identity, error: ClaimError) -> None:
+        """The kubelet repeats a call that cannot succeed for ever: that is one record, not one a minute (pains 46)."""
+        text = str(error)
+        if not error.permanent:
+            _log.error("claim failed", operation=operation, err=text, permanent=False)
+            return
+        if self._refused.get(claim.uid) != text:
+            _log.error("claim failed", operation=operation, err=text, permanent=True)
+        self._refused[claim.uid] = text  # until it is prepared after all, or unprepared
+        self._record("Warning", "ClaimRefused", f"{operation} of claim {claim}: {text}")
 
 
 def _cut(text: str) -> str:
@@ -226,6 +237,12 @@ class _Wire:
         except RequestError as error:
             _log.error("request failed", err=error.text)
             await context.abort(error.code, _cut(error.text))
+            raise
+        except Exception as error:
+            _log.exception("request failed unexpectedly")
+            await context.abort(
+                grpc.StatusCode.UNKNOWN, _cut(f"internal error of the driver: {type(error).__name__}: {error}")
+            )
             raise
 
     @staticmethod
