@@ -1,5 +1,6 @@
 """Structured logs: JSON lines, or text on a terminal; grpc's and other libraries' records get the same shape."""
 
+import json
 import logging
 import sys
 from typing import Any, TextIO
@@ -67,4 +68,7 @@ def _rendering(console: bool) -> list[Any]:
 def _json(record: Any, **_: Any) -> str:
     import msgspec
 
-    return msgspec.json.encode(record, enc_hook=str).decode()
+    try:
+        return msgspec.json.encode(record, enc_hook=str).decode()
+    except ValueError:  # a file name that is no text: escaped, not lost
+        return json.dumps(record, default=str)

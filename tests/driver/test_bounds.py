@@ -1,6 +1,9 @@
 """Nothing waits for ever, and no part's trouble becomes another's: what device drivers and API servers can do to us."""
 
 import asyncio
+import io
+import json
+import logging
 import os
 import sys
 import threading
@@ -9,7 +12,7 @@ from typing import Any
 import grpc
 import pytest
 
-from drakit.driver import Preparation, Prepared
+from drakit.driver import PermanentError, Preparation, Prepared
 from drakit.driver.health import cut
 from drakit.driver.journal import PREPARED, Record
 
@@ -60,8 +63,6 @@ async def test_p6_an_api_server_that_does_not_answer_is_told_before_the_deadline
 
 @pytest.mark.parametrize("permanent", [False, True])
 async def test_p11_errors_that_are_no_text_reach_the_kubelet(node: Any, driver: Any, permanent: Any) -> None:
-    from drakit.driver import PermanentError
-
     def prepare(_: Any) -> Any:
         raise (PermanentError if permanent else OSError)(f"cannot open {NO_TEXT}")
 
@@ -75,6 +76,14 @@ async def test_p11_errors_that_are_no_text_reach_the_kubelet(node: Any, driver: 
 
 def test_h2_messages_that_are_no_text_do_not_end_the_stream() -> None:
     assert cut(NO_TEXT) == r"/dev/\udcff\udcfe"
+
+
+def test_records_with_errors_that_are_no_text_are_not_lost() -> None:
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(logging.getLogger().handlers[0].formatter)
+    handler.emit(logging.makeLogRecord({"name": "x", "levelno": logging.ERROR, "levelname": "ERROR", "msg": NO_TEXT}))
+    assert json.loads(stream.getvalue())["msg"] == NO_TEXT
 
 
 @pytest.mark.parametrize("answer", [True, 1, {"removed": 1}, "done"])
@@ -177,6 +186,41 @@ async def test_a_publisher_that_fails_takes_nothing_from_prepare(node: Any, even
     claim = node.claim("c", "gpu-0")
     assert (await kubelet.prepare(claim))[claim.uid].error == ""
     assert "publish is down: ValueError: a defect" in application.unready()
+
+
+async def test_pains_46_a_permanent_error_is_logged_once_however_often_the_kubelet_asks(
+    node: Any, driver: Any, caplog: Any
+) -> None:
+    def refuse(_: Any) -> Any:
+        raise PermanentError("contradictory")
+
+    driver.on_prepare = refuse
+    application, kubelet = await node.start(driver)
+    claim = node.claim("c", "gpu-0")
+    with caplog.at_level("ERROR"):
+        for _ in range(3):
+            assert (await kubelet.prepare(claim))[claim.uid].error == "contradictory"
+    logged = [r.msg for r in caplog.records if isinstance(r.msg, dict) and r.msg.get("event") == "claim failed"]
+    assert [(record["err"], record["permanent"]) for record in logged] == [("contradictory", True)]
+    assert b'drakit_claim_errors_total{operation="prepare",type="permanent"} 3.0' in application.metrics.exposition()
+    await kubelet.unprepare(claim)
+    with caplog.at_level("ERROR"):
+        await kubelet.prepare(claim)
+    logged = [r.msg for r in caplog.records if isinstance(r.msg, dict) and r.msg.get("event") == "claim failed"]
+    assert len(logged) == 2
+
+
+async def test_g6_a_defect_of_ours_is_one_clear_line(node: Any, monkeypatch: Any) -> None:
+    application, kubelet = await node.start()
+
+    async def fetch(_: Any) -> Any:
+        raise KeyError("spec")
+
+    monkeypatch.setattr(application.lookup, "fetch", fetch)
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await kubelet.prepare(node.claim("c", "gpu-0"))
+    assert caught.value.code() is grpc.StatusCode.UNKNOWN
+    assert caught.value.details() == "internal error of the driver: KeyError: 'spec'"
 
 
 async def test_pains_36_a_driver_that_cannot_be_cancelled_does_not_hold_back_the_end(
