@@ -63,10 +63,6 @@ def _quantity(exact: str) -> Quantity:
     return Quantity(ExactQuantity.parse(exact))
 
 
-class _Invalid:
-    """Stands where a version does not parse."""
-
-
 def _value(attribute: DeviceAttribute) -> Any:
     """The attribute's value; list forms first, as upstream looks at them."""
     value: Any = attribute.string

@@ -8,7 +8,6 @@ are left to the closures.
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 from drakit.cel import runtime
@@ -19,6 +18,7 @@ from drakit.cel.functions.regex import constant as constant_pattern
 from drakit.cel.syntax import Call, Comprehension, Ident, ListNode, Literal, MapNode, Node, Select, StructNode, walk
 from drakit.cel.types import BOOL, QUANTITY
 from drakit.cel.values import MISSING, NONE, Quantity, Uint
+from drakit.cel.whitelist import assert_allowed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,24 +37,11 @@ _FIELDS: Final = {
     "capacity": "capacity",
     "allowMultipleAllocations": "multi",
 }
-_ATTRIBUTES: Final = frozenset({*_FIELDS.values(), "as_map", "nano", "value", "get", "__class__"})
-_NAMES: Final = re.compile(r"[KVTA][0-9]+|d", re.ASCII)
-_ALLOWED: Final = frozenset(
-    {
-        ast.Expression, ast.Lambda, ast.arguments, ast.arg, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not,
-        ast.IfExp,
-        ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.Is, ast.IsNot, ast.Call, ast.Name,
-        ast.Attribute, ast.Subscript, ast.Constant, ast.List, ast.Tuple, ast.NamedExpr,
-        ast.GeneratorExp, ast.ListComp, ast.comprehension,
-    }
-)  # fmt: skip
 _ORDER: Final = {"_<_": ast.Lt, "_<=_": ast.LtE, "_>_": ast.Gt, "_>=_": ast.GtE}
 _PURE: Final = frozenset(
     {"quantity", "semver", "ip", "cidr", "url", "isQuantity", "isSemver", "isIP", "isCIDR", "isURL", "ip.isCanonical"}
 )
 _CLASSES: Final = {"string": str, "bool": bool, "int": int, "uint": Uint, "double": float, "bytes": bytes}
-_CONSTANTS: Final = (bool, int, type(None))
-_SCALARS: Final = frozenset({str, int, type(None), ast.Load, ast.Store})
 _LOAD: Final = ast.Load()
 _PLACE: Final[dict[str, Any]] = {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 0}
 _QUANTITY_ORDER: Final = {"isGreaterThan": ast.Gt, "isLessThan": ast.Lt}
@@ -76,37 +63,6 @@ def generate(
     except (_UnsupportedError, RecursionError, MemoryError, SyntaxError, ValueError):
         return None
     return eval(code, generator.names)  # type: ignore[no-any-return]  # noqa: S307 - of white-listed nodes only
-
-
-def assert_allowed(tree: ast.AST) -> None:
-    """Refuse code that is not made of the white-list.
-
-    Raises:
-        ValueError: A node, name, attribute or constant does not belong there.
-    """
-    stack: list[Any] = [tree]
-    while stack:
-        node = stack.pop()
-        kind = node.__class__
-        if kind is list:
-            stack.extend(node)
-            continue
-        if kind is ast.Name:
-            if not _NAMES.fullmatch(node.id):
-                raise ValueError(f"generated code names {node.id}")
-            continue
-        if kind is ast.Constant:
-            if node.value.__class__ not in _CONSTANTS:
-                raise ValueError("generated code has a constant of its own")
-            continue
-        if kind not in _ALLOWED:
-            raise ValueError(f"generated code has a {kind.__name__}")
-        if kind is ast.Attribute and node.attr not in _ATTRIBUTES:
-            raise ValueError(f"generated code reads {node.attr}")
-        for name in kind._fields:
-            value = getattr(node, name)
-            if value.__class__ not in _SCALARS:
-                stack.append(value)
 
 
 class _Generator:

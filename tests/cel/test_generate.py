@@ -10,8 +10,9 @@ import pytest
 
 from drakit import cel
 from drakit.cel.folding import fold
-from drakit.cel.generate import _Generator, assert_allowed
+from drakit.cel.generate import _Generator
 from drakit.cel.libraries import dialect
+from drakit.cel.whitelist import assert_allowed
 
 DIALECT = dialect(37, frozenset({"DRAListTypeAttributes"}), stored=True, device=True)
 X = (

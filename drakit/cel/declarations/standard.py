@@ -21,7 +21,7 @@ from drakit.cel.types import (
     type_of,
 )
 
-__all__ = ["CROSS_TYPE", "LIBRARY", "SINGLETONS"]
+__all__ = ["LIBRARY", "SINGLETONS"]
 
 _A: Final = parameter("A")
 _B: Final = parameter("B")
@@ -54,11 +54,6 @@ _COMPARED: Final = [
     "timestamp",
     "duration",
 ]
-CROSS_TYPE: Final = frozenset(
-    f"{name}_{pair}"
-    for name in _COMPARISONS.values()
-    for pair in ("int64_double", "int64_uint64", "uint64_double", "uint64_int64", "double_int64", "double_uint64")
-)
 
 
 def _comparisons() -> list[Overload]:

@@ -227,7 +227,6 @@ def insert_all(mapping: Any, more: Any) -> Any:
     return result
 
 
-_TYPE_NAMES: Final = {"duration": "google.protobuf.Duration", "timestamp": "google.protobuf.Timestamp"}
 _ZEROS: Final = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": Duration(0)}
 SINGLETONS: Final[dict[str, Any]] = {
     "flatten": _flatten,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from drakit.cel.errors import EvaluationError
-from drakit.cel.values import NONE, Duration, Optional, Timestamp, Uint, is_list, no_overload, show
+from drakit.cel.values import NONE, Duration, Optional, Timestamp, Uint, is_list, show
 
-__all__ = ["OVERLOADS", "unwrap_or"]
+__all__ = ["OVERLOADS"]
 
 
 def _of_non_zero(value: Any) -> Optional:
@@ -43,13 +43,6 @@ def _unwrap(values: list[Any]) -> list[Any]:
         if value.__class__ is not Optional:
             raise EvaluationError(f"value {show(value)} is not optional")
     return [value.value for value in values if value is not NONE]
-
-
-def unwrap_or(optional: Any) -> Any:
-    """The optional itself, or an error when it is none."""
-    if optional.__class__ is not Optional:
-        raise no_overload()
-    return optional
 
 
 OVERLOADS: Final[dict[str, Any]] = {
