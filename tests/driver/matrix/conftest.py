@@ -495,11 +495,11 @@ async def _lab() -> Any:
 
 
 @pytest.fixture(name="counted")
-def _counted(record_property: Callable[[str, object], None]) -> Callable[[int], int]:
+def _counted(request: pytest.FixtureRequest) -> Callable[[int], int]:
     """Notes how many cases a test had; `pytest --junitxml` shows it (docs/durability.md)."""
 
     def count(cases: int) -> int:
-        record_property("cases", cases)
+        request.node.user_properties.append(("cases", cases))
         return cases
 
     return count
