@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import operator
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -65,10 +67,26 @@ def _dec_hook(type_: type, value: object) -> object:
     raise TypeError(f"cannot decode {type_.__name__}")
 
 
+class _SliceSpec(resource.ResourceSliceSpec, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A slice's spec whose devices are not decoded yet."""
+
+    devices: msgspec.Raw = msgspec.Raw(b"[]")  # type: ignore[assignment]
+
+
+class _Slice(resource.ResourceSlice, frozen=True, kw_only=True, rename="camel", gc=False):
+    spec: _SliceSpec
+
+
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=_enc_hook)
 _STABLE_ENCODER: Final = msgspec.json.Encoder(enc_hook=_enc_hook, order="deterministic")
 _TYPE_META: Final = msgspec.json.Decoder(_TypeMeta)
 _LIST: Final = msgspec.json.Decoder(_List)
+_SLICE: Final = msgspec.json.Decoder(_Slice, dec_hook=_dec_hook)
+_DEVICES: Final = msgspec.json.Decoder(tuple[resource.Device, ...], dec_hook=_dec_hook)
+_SPEC_FIELDS: Final = resource.ResourceSliceSpec.__struct_fields__
+_spec_values: Final = operator.attrgetter(*_SPEC_FIELDS)
+_MAX_INTERNED: Final = 32_768
+"""Bytes of JSON; longer lists of devices are not remembered."""
 
 
 def struct_for(kind: str) -> type[Any]:
@@ -87,10 +105,24 @@ def _decoder(kind: str) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(struct_for(kind), dec_hook=_dec_hook)
 
 
+@functools.lru_cache(maxsize=256)
+def _interned(devices: bytes) -> tuple[resource.Device, ...]:
+    return _DEVICES.decode(devices)
+
+
+def _decode_slice(data: bytes) -> resource.ResourceSlice:
+    """A slice; most nodes of a cluster publish the same devices, so equal lists of devices become one object."""
+    found = _SLICE.decode(data)
+    values = dict(zip(_SPEC_FIELDS, _spec_values(found.spec), strict=True))
+    devices = bytes(values["devices"])
+    values["devices"] = _interned(devices) if len(devices) <= _MAX_INTERNED else _DEVICES.decode(devices)
+    return resource.ResourceSlice(metadata=found.metadata, spec=resource.ResourceSliceSpec(**values))
+
+
 def decode(obj: bytes | dict[str, Any], kind: str = "", version: str = "") -> Any:
     """Turn JSON (bytes, or already decoded) of any served version into a v1 value.
 
-    `kind` and `version` are for list items, which carry neither.
+    `kind` and `version` are for list items, which carry neither. Values with equal contents may share parts.
 
     Raises:
         ValueError: Not JSON, an unknown kind, or a field of a wrong type (`msgspec.ValidationError` is one).
@@ -101,6 +133,9 @@ def decode(obj: bytes | dict[str, Any], kind: str = "", version: str = "") -> An
         kind, version = type_meta.kind, version or type_meta.api_version.rpartition("/")[2]
     version = version or "v1"
     if version != "v1beta1":
+        if kind == "ResourceSlice":
+            with contextlib.suppress(msgspec.DecodeError):  # the decoder of whole slices names the place
+                return _decode_slice(data)
         try:
             return _decoder(kind).decode(data)
         except msgspec.ValidationError:

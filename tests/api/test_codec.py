@@ -186,6 +186,51 @@ def test_refusals(data: bytes, complaint: str) -> None:
         api.decode(data)
 
 
+def _slice_json(name: str, devices: str) -> bytes:
+    pool = '{"name":"p","generation":1,"resourceSliceCount":1}'
+    spec = f'{{"driver":"d.example.com","pool":{pool},"nodeName":"n","devices":{devices}}}'
+    return f'{{"metadata":{{"name":"{name}"}},"spec":{spec}}}'.encode()
+
+
+def test_slices_with_the_same_devices_share_them() -> None:
+    text = json.dumps([{"name": f"gpu-{index}", "attributes": {"x": {"int": index}}} for index in range(8)])
+    first = api.decode(_slice_json("a", text), "ResourceSlice")
+    second = api.decode(_slice_json("b", text), "ResourceSlice", "v1beta2")
+    assert (first.metadata.name, second.metadata.name) == ("a", "b")
+    assert first.spec.devices is second.spec.devices
+    assert type(first.spec) is resource.ResourceSliceSpec
+    assert first.spec.devices == tuple(
+        resource.Device(name=f"gpu-{index}", attributes={"x": resource.DeviceAttribute(int=index)})
+        for index in range(8)
+    )
+
+
+def test_long_lists_of_devices_are_not_kept() -> None:
+    text = json.dumps([{"name": f"gpu-{index:05}", "attributes": {"x": {"int": index}}} for index in range(1000)])
+    first, second = (api.decode(_slice_json(name, text), "ResourceSlice") for name in "ab")
+    assert first.spec.devices is not second.spec.devices
+    assert first.spec == second.spec
+
+
+@pytest.mark.parametrize(
+    ("devices", "complaint"),
+    [
+        ('[{"name":"a"},{"name":3}]', r"Expected `str`, got `int` - at `\$.spec.devices\[1\].name`"),
+        ('[{"name":"a","capacity":{"m":{"value":"1x"}}}]', r"at `\$.spec.devices\[0\].capacity"),
+        ('[{"name":"a"}', "malformed"),
+    ],
+)
+def test_what_is_wrong_with_devices_is_said_with_its_place(devices: str, complaint: str) -> None:
+    with pytest.raises(msgspec.DecodeError, match=complaint):
+        api.decode(_slice_json("a", devices), "ResourceSlice")
+
+
+def test_null_devices_are_none() -> None:
+    assert api.decode(_slice_json("a", "null"), "ResourceSlice").spec.devices == ()
+    device = api.decode(_slice_json("a", '[{"name":"a","attributes":null}]'), "ResourceSlice").spec.devices[0]
+    assert device == resource.Device(name="a")
+
+
 NAMES = st.text("abc", min_size=1, max_size=3)
 QUANTITIES = st.sampled_from(["1", "1Gi", "1500m", "0"]).map(Quantity.parse)
 ATTRIBUTES = st.one_of(
