@@ -62,6 +62,7 @@ def record_of(claim: Claim, preparation: Preparation, driver: str, boot_id: str)
             _metadata(driver, device, prepared) for device, prepared in zip(claim.devices, answers, strict=True)
         ),
         state=preparation.state,
+        unattended=claim.unattended,
     )
 
 

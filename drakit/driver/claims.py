@@ -23,6 +23,8 @@ Attribute: TypeAlias = (
     str | int | bool | Sequence[str] | Sequence[int] | Sequence[bool] | resource.DeviceAttribute | metadata.Attribute
 )
 
+_SKIPS_UNPREPARE = frozenset({"NodeUnprepareResources", "*"})
+
 POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 
 
@@ -60,6 +62,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
         devices: this driver's devices in the order of allocation.
         pod_claim_name: the pod's name for a claim made from a template, else None.
         object: the whole claim, other drivers' devices included.
+        unattended: the kubelet will not unprepare it: all its devices say so in skipNodeOperations (P36).
     """
 
     namespace: str
@@ -69,6 +72,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     pod_claim_name: str | None
     object: resource.ResourceClaim
     allocation: str
+    unattended: bool = False
 
     @property
     def identity(self) -> Identity:
@@ -156,6 +160,7 @@ def claim_of(found: resource.ResourceClaim, driver: str, classes: Sequence[type[
         pod_claim_name=meta.annotations.get(POD_CLAIM_NAME) or None,
         object=found,
         allocation=_identity_of(results, allocated.config, driver),
+        unattended=all(_SKIPS_UNPREPARE.intersection(result.skip_node_operations) for result in results),
     )
 
 

@@ -93,7 +93,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `allocation` identifies the allocation that was prepared; `metadata` has one entry per device, or none when none is
     kept; `generations` are those above 1, by base request; `state` is the device driver's own JSON value. A `broken`
-    record stands for one whose content was lost; `retry` says that an earlier hook may have left something.
+    record stands for one whose content was lost; `retry` says that an earlier hook may have left something;
+    `unattended` that nobody will unprepare the claim (P36).
     """
 
     namespace: str
@@ -110,6 +111,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: Any = None
     broken: bool = False
     retry: bool = False
+    unattended: bool = False
 
     @property
     def identity(self) -> Identity:

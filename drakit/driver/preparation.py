@@ -43,11 +43,15 @@ _log = structlog.stdlib.get_logger("drakit.driver")
 def holder(view: View, record: Record) -> tuple[Record, PreparedDevice] | None:
     """Who else holds one of the record's devices exclusively (P12): admin access and distinct shares may overlap."""
     for other in view.records.values():
-        if other.uid == record.uid:
-            continue
-        for held in other.devices:
-            if any(_excludes(held, device) for device in record.devices):
-                return other, held
+        if other.uid != record.uid and (held := _shared(other, record)) is not None:
+            return other, held
+    return None
+
+
+def _shared(other: Record, record: Record) -> PreparedDevice | None:
+    for held in other.devices:
+        if any(_excludes(held, device) for device in record.devices):
+            return held
     return None
 
 
@@ -77,6 +81,7 @@ def reserved(claim: Claim, boot_id: str) -> Record:
         boot_id=boot_id,
         allocation=claim.allocation,
         devices=devices,
+        unattended=claim.unattended,
     )
 
 
@@ -109,16 +114,20 @@ def _same(known: Record, wanted: Record) -> bool:
 
 
 def outdated(view: View, wanted: Record) -> tuple[Record, ...]:
-    """Records that must be undone first: of an earlier claim of the same name, of another allocation of this claim.
+    """Records that must be undone first.
 
-    The kubelet holds at most one claim per name (P21), so it has given up the earlier one.
+    Those of an earlier claim of the same name: the kubelet holds at most one claim per name (P21), so it has given up
+    that one. Of another allocation of this claim. And of claims that nobody unprepares (P36) whose device is given to
+    this one.
     """
-    return tuple(
-        record
-        for record in view.records.values()
-        if (record.namespace, record.name) == (wanted.namespace, wanted.name)
-        and (record.uid != wanted.uid or (record.allocation not in {"", wanted.allocation}))
-    )
+    return tuple(record for record in view.records.values() if _gives_way(record, wanted))
+
+
+def _gives_way(record: Record, wanted: Record) -> bool:
+    if record.uid == wanted.uid:
+        return record.allocation not in {"", wanted.allocation}
+    same_name = (record.namespace, record.name) == (wanted.namespace, wanted.name)
+    return same_name or (record.unattended and _shared(record, wanted) is not None)
 
 
 class Preparer:

@@ -163,15 +163,16 @@ class Reconciler:
             del self._gone_since[gone]
         for record in view.records.values():
             if await self._lookup.is_gone(record.identity):
-                await self._retire(record.identity)
+                # Of an unattended claim there will be no call that we could be in the way of.
+                await self._retire(record.identity, 0 if record.unattended else self._grace)
             else:
                 self._gone_since.pop(record.uid, None)
                 if record.broken:
                     await self._rebuild(record.identity)
 
-    async def _retire(self, identity: Identity) -> None:
+    async def _retire(self, identity: Identity, grace: float) -> None:
         since = self._gone_since.setdefault(identity.uid, self._clock.monotonic())
-        if self._clock.monotonic() - since < self._grace or self._preparer.tasks.kind(identity.uid) is not None:
+        if self._clock.monotonic() - since < grace or self._preparer.tasks.kind(identity.uid) is not None:
             return
         _log.warning("claim is gone from the API, unpreparing it", claim_uid=identity.uid)
         if await _succeeds(self._preparer.unprepare(identity), identity):

@@ -2,15 +2,17 @@
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
 import pytest
 
-from drakit import cdi
+from drakit import admission, cdi
 from drakit._proto import dra_v1_pb2, health_v1_pb2, health_v1_pb2_grpc
 from drakit.driver import Prepared
 from drakit.driver.settings import SettingsError
+from drakit.simulator.apiserver import FakeAPIServer
 
 
 @pytest.mark.parametrize("option", ["kubelet_plugins_directory_path", "kubelet_registrar_directory_path", "cdi_root"])
@@ -84,6 +86,37 @@ async def test_p36_unprepare_without_prepare_and_neither(node: Any, driver: Any)
     claim = node.claim("c", "gpu-0")
     assert await kubelet.unprepare(claim) == {claim.uid: ""}
     assert (driver.prepared, driver.unprepared, node.files()) == ([], [], [])
+
+
+@pytest.fixture(name="skipping")
+async def _skipping(node: Any) -> AsyncIterator[Any]:
+    """The node, with an API server that knows skipNodeOperations."""
+    gates = admission.profile("1.37") | {"DRAOptionalNodeOperations"}
+    async with FakeAPIServer(gates=gates, tls=False, authenticate=False) as server:
+        node.server = server
+        yield node
+
+
+async def test_p36_prepare_without_unprepare(skipping: Any, driver: Any) -> None:
+    """What nobody unprepares is undone when its device goes to another claim, or when the claim is gone."""
+    application, kubelet = await skipping.start(driver)
+    device = {"device": "gpu-0", "skipNodeOperations": ["NodeUnprepareResources"]}
+    first, second = skipping.claim("a", device), skipping.claim("b", device)
+    assert (await kubelet.prepare(first))[first.uid].error == ""
+    assert (await kubelet.prepare(second))[second.uid].error == ""
+    assert driver.unprepared == [first.uid]
+    skipping.server.delete("resourceclaims", "b", "default")
+    await application.reconciler.check()
+    assert (driver.unprepared, skipping.files()) == ([first.uid, second.uid], [])
+
+
+async def test_p36_one_attended_device_makes_the_claim_attended(skipping: Any, driver: Any) -> None:
+    _, kubelet = await skipping.start(driver)
+    device = {"device": "gpu-0", "skipNodeOperations": ["*"]}
+    mixed, other = skipping.claim("a", device, "gpu-1"), skipping.claim("b", device)
+    assert (await kubelet.prepare(mixed))[mixed.uid].error == ""
+    assert "is in use by claim default/a" in (await kubelet.prepare(other))[other.uid].error
+    assert driver.unprepared == []
 
 
 async def test_h3_h4_one_implementation_serves_streams_that_come_and_go(node: Any, driver: Any) -> None:
