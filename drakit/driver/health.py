@@ -53,12 +53,19 @@ class HealthHub:
         return type(self._driver).health is not Driver.health
 
     async def run(self) -> None:
-        """Take in the driver's reports until they end."""
+        """Take in the driver's reports until they end.
+
+        When they fail, nothing is known any more: what is no longer repeated becomes Unknown at the kubelet (H8).
+        """
         reports = self._driver.health()
         if reports is None:
             return
-        async for batch in reports:
-            self.report(batch)
+        try:
+            async for batch in reports:
+                self.report(batch)
+        except Exception:
+            self._reports.clear()
+            raise
 
     def report(self, batch: Sequence[HealthReport]) -> None:
         """Take in reports; what they do not mention stays."""

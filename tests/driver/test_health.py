@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drakit._proto import health_v1_pb2, health_v1_pb2_grpc, health_v1alpha1_pb2, health_v1alpha1_pb2_grpc
+from drakit.clock import SYSTEM
 from drakit.driver import HealthReport
-from drakit.driver.health import cut
+from drakit.driver.health import HealthHub, cut
 from drakit.simulator.clock import ManualClock
 
 APIS = [
@@ -102,6 +103,24 @@ def test_h2_recorded_17_messages_are_cut_on_a_character_boundary(text: str) -> N
     assert len(shown.encode()) <= 1021
     assert text.startswith(shown)
     assert shown == text or len(shown.encode()) > 1021 - 4
+
+
+async def test_h8_h9_states_of_a_watch_that_failed_are_not_repeated(driver: Any) -> None:
+    class Failing(type(driver)):  # type: ignore[misc]
+        async def health(self) -> AsyncIterator[Sequence[HealthReport]]:
+            yield [HealthReport("gpu-0", "Healthy", timeout_seconds=1)]
+            raise OSError("the library lost the device")
+
+    hub = HealthHub(Failing(), "node-a", SYSTEM)
+    with pytest.raises(OSError, match="lost the device"):
+        await hub.run()
+    stream: Any = hub.stream()
+    first = asyncio.create_task(anext(stream))
+    await asyncio.sleep(0.01)
+    assert not first.done()
+    hub.report([HealthReport("gpu-1", "Unhealthy")])
+    assert [report.device for _, report, _ in await first] == ["gpu-1"]
+    await stream.aclose()
 
 
 async def test_an_ended_iterator_keeps_the_last_state(node: Any, driver: Any) -> None:
