@@ -58,12 +58,16 @@ class _Found(msgspec.Struct, frozen=True):
 
 
 class _Pool:
-    """A pool as the node sees it: `here` are the slices that it reaches, `slices` all of the same generation."""
+    """A pool as the node sees it: `here` are the slices that it reaches, `slices` all of the same generation.
+
+    Of slices that announce different numbers the first counts: those of the node by name come before all others, as
+    upstream gathers them (spec/allocator.md 1.2).
+    """
 
     def __init__(self, here: list[resource.ResourceSlice], everything: Iterable[resource.ResourceSlice]) -> None:
         generation = max(each.spec.pool.generation for each in here)
         self.here = [each for each in here if each.spec.pool.generation == generation]
-        announced = self.here[0].spec.pool.resource_slice_count
+        announced = next((each for each in self.here if each.spec.node_name), self.here[0]).spec.pool.resource_slice_count
         known = list(everything)
         self.obsolete = False
         self.complete = len(self.here) == announced
