@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 FEW = settings(max_examples=25, deadline=None, suppress_health_check=[*HealthCheck])
-MANY = settings(max_examples=1500, deadline=None, suppress_health_check=[*HealthCheck])
+MANY = settings(max_examples=800, deadline=None, suppress_health_check=[*HealthCheck])
 
 STATE = ("claims/", "state.lock", "instances/", "dra-device-metadata/", "publisher.json", "cdi/")
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=60).filter(

@@ -5,6 +5,7 @@ a run ends unharmed: points that a later change adds are covered by themselves. 
 the same disk, and the kubelet does one of the two things that it can do: call again, or give the claim up.
 """
 
+import random
 import socket
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ import pytest
 
 SHARED = [{"device": "gpu-0", "shareID": "11111111-1111-4111-8111-111111111111"}]
 OTHER_SHARE = [{"device": "gpu-0", "shareID": "22222222-2222-4222-8222-222222222222"}]
+SHARED_3 = [{**SHARED[0], "device": "gpu-3"}]
+OTHER_3 = [{**OTHER_SHARE[0], "device": "gpu-3"}]
 
 
 @dataclass(frozen=True)
@@ -344,3 +347,50 @@ def _put_back(sockets: list[Path]) -> None:
         if not path.exists():
             with socket.socket(socket.AF_UNIX) as dead:
                 dead.bind(str(path))
+
+
+async def _life(lab: Any, seed: int) -> int:
+    """Random calls for claims that want each other's devices, to processes that die at random points; the deaths."""
+    dice, deaths = random.Random(seed), 0
+    wanted = {"a": ["gpu-0"], "b": ["gpu-1", "gpu-2"], "rival": ["gpu-0"], "share": SHARED_3, "other": OTHER_3}
+    claims = {name: lab.api.claim(name, f"uid-{name}", *results) for name, results in wanted.items()}
+    replies: dict[str, Any] = {}
+    process = None
+    for _ in range(12):
+        if process is None:
+            fs = lab.mortal_filesystem(dice.choice([None, dice.randint(1, 40)]))
+            process = lab.process(fs)
+            await lab.until_killed(fs, process.open())
+        if not fs.dead:
+            chosen = [claims[name] for name in dice.sample(sorted(claims), dice.randint(1, 3))]
+            fs.at = fs.count + dice.randint(1, 120 * len(chosen))
+            call = getattr(process, dice.choice(["prepare", "prepare", "unprepare"]))
+            answers = await lab.until_killed(fs, call(*chosen)) or {}
+            for uid, answer in answers.items():
+                assert isinstance(answer, tuple) or answer == "" or "of claim" in answer or "by claim" in answer, answer
+                assert not isinstance(answer, tuple) or replies.setdefault(uid, answer) == answer
+        if fs.dead:
+            await process.abandon()
+            process, deaths = None, deaths + 1
+    if process is not None:
+        await process.abandon()
+    last = await lab.start()
+    for claim in claims.values():
+        assert await last.unprepare(claim) == {claim.uid: ""}
+    await last.stop()
+    assert lab.leaks() == []
+    return deaths
+
+
+@pytest.mark.matrix
+@pytest.mark.timeout(120)
+async def test_random_calls_and_deaths(lab: Any, counted: Any) -> None:
+    deaths = 0
+    for seed in range(300):
+        lab.reset()
+        try:
+            deaths += await _life(lab, seed)
+        except BaseException as error:
+            error.add_note(f"seed {seed}")
+            raise
+    assert counted(deaths) > 300
