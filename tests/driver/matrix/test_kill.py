@@ -352,7 +352,13 @@ def _put_back(sockets: list[Path]) -> None:
 async def _life(lab: Any, seed: int) -> int:
     """Random calls for claims that want each other's devices, to processes that die at random points; the deaths."""
     dice, deaths = random.Random(seed), 0
-    wanted = {"a": ["gpu-0"], "b": ["gpu-1", "gpu-2"], "rival": ["gpu-0"], "share": SHARED_3, "other": OTHER_3}
+    wanted: dict[str, list[Any]] = {
+        "a": ["gpu-0"],
+        "b": ["gpu-1", "gpu-2"],
+        "rival": ["gpu-0"],
+        "share": SHARED_3,
+        "other": OTHER_3,
+    }
     claims = {name: lab.api.claim(name, f"uid-{name}", *results) for name, results in wanted.items()}
     replies: dict[str, Any] = {}
     process = None
