@@ -21,8 +21,8 @@ SUBCOMMANDS: tuple[str, ...] = ("run", "demo", "publish", "uninstall-slices", "l
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (default: the process's own) and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    parser = _parser(words)
     try:
+        parser = _parser(words)
         arguments = parser.parse_args(words)
         if arguments.subcommand is None:
             parser.print_help()
