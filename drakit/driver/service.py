@@ -191,8 +191,10 @@ class NodeService:
 
 
 def _cut(text: str) -> str:
+    """One line for the pod's event, of a length that people read and the kubelet accepts."""
+    line = "; ".join(part for part in map(str.strip, text.splitlines()) if part)
     # Names of files in a hook's error may hold bytes that are no text: the reply could not carry them.
-    encoded = (text or "unknown error").encode(errors="backslashreplace")
+    encoded = (line or "unknown error").encode(errors="backslashreplace")
     return encoded[:ERROR_LIMIT].decode(errors="ignore")
 
 

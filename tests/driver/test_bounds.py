@@ -74,6 +74,16 @@ async def test_p11_errors_that_are_no_text_reach_the_kubelet(node: Any, driver: 
     assert "nothing is allocated from driver" in reply[good.uid].error
 
 
+async def test_p11_errors_of_several_lines_are_one_line_for_the_kubelet(node: Any, driver: Any) -> None:
+    def prepare(_: Any) -> Any:
+        raise PermanentError("\n  tool failed:\n\n    no device\r\n")
+
+    driver.on_prepare = prepare
+    _, kubelet = await node.start(driver)
+    claim = node.claim("c", "gpu-0")
+    assert (await kubelet.prepare(claim))[claim.uid].error == "tool failed:; no device"
+
+
 def test_h2_messages_that_are_no_text_do_not_end_the_stream() -> None:
     assert cut(NO_TEXT) == r"/dev/\udcff\udcfe"
 
