@@ -7,6 +7,7 @@ plain objects and the pure rules of this package, never the search (an import co
 from __future__ import annotations
 
 import collections
+import functools
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -67,7 +68,8 @@ class _Pool:
     def __init__(self, here: list[resource.ResourceSlice], everything: Iterable[resource.ResourceSlice]) -> None:
         generation = max(each.spec.pool.generation for each in here)
         self.here = [each for each in here if each.spec.pool.generation == generation]
-        announced = next((each for each in self.here if each.spec.node_name), self.here[0]).spec.pool.resource_slice_count
+        first = next((each for each in self.here if each.spec.node_name), self.here[0])
+        announced = first.spec.pool.resource_slice_count
         known = list(everything)
         self.obsolete = False
         self.complete = len(self.here) == announced
@@ -76,6 +78,12 @@ class _Pool:
             self.obsolete = any(each.spec.pool.generation > generation for each in known)
             self.slices = [each for each in known if each.spec.pool.generation == generation]
             self.complete = len(self.slices) == announced
+
+
+@functools.cache
+def _environment() -> cel.Environment:
+    """One for all checks, since it keeps what it compiled."""
+    return cel.Environment()
 
 
 def verify(allocations: Sequence[resource.AllocationResult], inputs: Inputs) -> list[Violation]:
@@ -92,7 +100,7 @@ class _Check:
         self.node = inputs.node.metadata
         self.pools = _pools(inputs)
         self.devices = self._devices()
-        self.environment = cel.Environment()
+        self.environment = _environment()
 
     def run(self) -> Iterator[Violation]:
         claims = self.inputs.claims
