@@ -103,7 +103,7 @@ def reserve(view: View, wanted: Record, restore: Callable[[Record], None]) -> Ch
             )
         raise DeviceHeldError(f"device {device.pool}/{device.device} is in use by claim {record.identity}")
     if known is not None:
-        wanted = msgspec.structs.replace(wanted, state=known.state, retry=True)
+        wanted = msgspec.structs.replace(wanted, state=known.state, retry=True, broken=known.broken)
     # A marker may be there even without a record: of a process that died between removing the two.
     return Change(wanted, store=wanted, unmark=wanted.identity)
 
@@ -222,7 +222,8 @@ class Preparer:
                 await self._forget(answer)
                 raise
             except ClaimError:
-                await self._roll_back(wanted)
+                if not answer.broken:  # else it may have been prepared before its record was lost, and be in use
+                    await self._roll_back(wanted)
                 raise
 
     async def _reserve(self, wanted: Record) -> Record:

@@ -1,7 +1,6 @@
 """State that outlives things: crashes, vanished files, broken records, claims the API lost, upgrades (pains 5.1)."""
 
 import asyncio
-import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import pytest
 
 from drakit.driver import journal
 from drakit.driver.application import StartError
-from drakit.driver.journal import Identity
+from drakit.driver.journal import PREPARED, Identity
 from drakit.files import Filesystem
 from drakit.simulator.clock import ManualClock
 
@@ -147,7 +146,7 @@ class TestRestoring:
 class TestBroken:
     """Pains 2: a broken record costs one claim some work, and nobody else anything."""
 
-    @pytest.mark.parametrize("content", [b"", b"{", b'{"format":1,"checksum":"crc32:0","record":{}}', os.urandom(200)])
+    @pytest.mark.parametrize("content", [b"", b"{", b'{"format":1,"checksum":"crc32:0","record":{}}', bytes(range(255, 55, -1))])
     async def test_pains_2_quarantine_and_rebuild(self, node: Any, driver: Any, content: Any, eventually: Any) -> None:
         application, kubelet = await node.start(driver)
         claim, other = node.claim("c", "gpu-0"), node.claim("other", "gpu-1")
@@ -166,6 +165,30 @@ class TestBroken:
         assert "drakit_quarantined_records_total 1.0" in application.metrics.exposition().decode()
         await eventually(lambda: node.server.list("events"))
         assert {event["reason"] for event in node.server.list("events")} == {"ClaimRecordBroken"}
+        assert await kubelet.unprepare(claim) == {claim.uid: ""}
+
+    async def test_pains_2_a_rebuild_that_fails_does_not_undo_what_a_pod_may_be_using(
+        self, node: Any, driver: Any
+    ) -> None:
+        application, kubelet = await node.start(driver)
+        claim = node.claim("c", "gpu-0")
+        first = await kubelet.prepare(claim)
+        await node.crash(application)
+        record_path(node, claim).write_bytes(b"")
+        prepare = driver.on_prepare
+
+        def busy(_: Any) -> Any:
+            raise OSError("busy")
+
+        driver.on_prepare = busy
+        application, kubelet = await node.start(driver)
+        assert "busy" in (await kubelet.prepare(claim))[claim.uid].error
+        assert driver.unprepared == []
+        assert list((node.root / "cdi").iterdir())
+        driver.on_prepare = prepare
+        await application.reconciler.check()
+        assert application.ledger.records[claim.uid].phase == PREPARED
+        assert await kubelet.prepare(claim) == first
         assert await kubelet.unprepare(claim) == {claim.uid: ""}
 
     async def test_a_broken_record_can_be_unprepared_without_the_api(self, node: Any, driver: Any) -> None:
