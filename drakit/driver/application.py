@@ -163,8 +163,13 @@ class Application:
         )
         self.instances = Instances(fs, settings.plugin_directory, self._instance(), self.ledger.open_lock)
         own = self.instances.own.id
-        self.service_listener = Listener(settings.service_socket, fs, self._add_services, own)
-        self.registration_listener = Listener(settings.registration_socket, fs, self._add_registration, own)
+        self._loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[str] = self._loop.create_future()
+        """Why the process cannot go on: one of the two gRPC servers ended by itself."""
+        self.service_listener = Listener(settings.service_socket, fs, self._add_services, own, self._on_end)
+        self.registration_listener = Listener(
+            settings.registration_socket, fs, self._add_registration, own, self._on_end
+        )
         self.sockets = SocketKeeper([self.service_listener, self.registration_listener], clock)
         self.supervisor = Supervisor(clock, self.metrics)
         self.restorer = Restorer(
@@ -195,7 +200,6 @@ class Application:
         self._stopped = False
         self._recorder: kube.Recorder | None = None
         self._early_events: list[tuple[str, str, str]] = []
-        self._loop = asyncio.get_running_loop()
 
     # Start and end
 
@@ -352,6 +356,10 @@ class Application:
 
     async def _on_inventory(self, inventory: "tuple[Device, ...] | DriverResources") -> None:
         self.publishing.update(inventory)
+
+    def _on_end(self, reason: str) -> None:
+        if not self.ended.done():
+            self.ended.set_result(reason)
 
     def _on_registration(self, registered: bool, error: str) -> None:
         self.metrics.registered.set(registered)

@@ -1,5 +1,6 @@
 """A gRPC server at a Unix socket path that is put back when it vanishes."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,8 +29,15 @@ class Listener:
     kubelet keeps its only connection (R29), so nobody notices.
     """
 
-    def __init__(self, path: Path, fs: Filesystem, register: Callable[[grpc.aio.Server], None], instance: str) -> None:
-        """Plan for `path`; `instance` is this process' id.
+    def __init__(
+        self,
+        path: Path,
+        fs: Filesystem,
+        register: Callable[[grpc.aio.Server], None],
+        instance: str,
+        on_end: Callable[[str], None],
+    ) -> None:
+        """Plan for `path`; `instance` is this process' id; `on_end` is told why a server ended that nobody stopped.
 
         Raises:
             SocketPathError: it can never be bound.
@@ -37,7 +45,9 @@ class Listener:
         self.path = path
         self.placement = Placement(path, fs, instance)
         self._register = register
+        self._on_end = on_end
         self._servers: list[grpc.aio.Server] = []
+        self._watches: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Listen.
@@ -60,6 +70,19 @@ class Listener:
             await server.stop(None)
             raise
         self._servers.append(server)
+        watch = asyncio.create_task(self._watch(server), name=f"server of {self.path}")
+        self._watches.add(watch)
+        watch.add_done_callback(self._watches.discard)
+
+    async def _watch(self, server: grpc.aio.Server) -> None:
+        """Wait for the server's end; one that is stopped has been taken out of the list before."""
+        reason = "it stopped"
+        try:
+            await server.wait_for_termination()
+        except Exception as error:  # noqa: BLE001 - whatever gRPC says is the reason
+            reason = f"{type(error).__name__}: {error}"
+        if server in self._servers:
+            self._on_end(f"the gRPC server at {self.path} ended: {reason}")
 
     async def check(self) -> bool:
         """Put the socket back if it is gone; whether the path is ours in the end."""

@@ -5,7 +5,7 @@ import gc
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import structlog
 
@@ -37,7 +37,7 @@ def run(driver: Driver, settings: Settings | None = None) -> NoReturn:
         driver: the device driver.
         settings: default: from environment variables (NODE_NAME, POD_UID, METRICS_PORT ...; see settings.OPTIONS).
 
-    Exit codes: 0 after a signal, 1 when it could not start, 2 when a setting is wrong.
+    Exit codes: 0 after a signal, 1 when it could not start or a gRPC server ended, 2 when a setting is wrong.
     """
     try:
         chosen = _of_driver(driver, settings or from_environment(driver.name))
@@ -101,7 +101,7 @@ async def _serve(driver: Driver, settings: Settings, credentials: "Callable[[], 
         metrics_port=application.probes.port,
     )
     _settle()
-    await stop.wait()
+    code = await _until_end(stop, application)
     _log.info("stopping")
     ending = asyncio.create_task(application.stop())
     # Not cancelled when it is late: whatever hangs would hang in its cancellation, too.
@@ -112,7 +112,19 @@ async def _serve(driver: Driver, settings: Settings, credentials: "Callable[[], 
         _log.error("stopping failed", err=str(failure), exc_info=failure)
     else:
         _log.info("stopped")
-    _exit(0)
+    _exit(code)
+
+
+async def _until_end(stop: asyncio.Event, application: Application) -> int:
+    """Wait for a signal, or for the end of a gRPC server: without it the process is of no use; the exit code."""
+    signalled = asyncio.ensure_future(stop.wait())
+    ends: list[asyncio.Future[Any]] = [signalled, application.ended]
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    signalled.cancel()
+    if not application.ended.done():
+        return 0
+    _log.error("cannot go on", err=application.ended.result())
+    return 1
 
 
 def _settle() -> None:
