@@ -8,6 +8,20 @@ from contextlib import contextmanager
 
 from drakit.cli import options
 
+DEVICE_PROFILES = (
+    "gpu",
+    "allocatable",
+    "attributes",
+    "compatibility",
+    "lists",
+    "many",
+    "partition-types",
+    "partitions",
+    "sharing",
+    "taints",
+)
+"""Said here, too, as the profiles themselves load much."""
+
 HELP = "run a DRA driver on this node (simulated devices; for hardware-free clusters and demos)"
 
 
@@ -27,6 +41,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             required=option.name == "node_name",
             choices=option.choices or None,
         )
+    options.add(
+        parser,
+        "--device-profile",
+        help=f"what the simulated node has, one of {', '.join(DEVICE_PROFILES)}",
+        default=DEVICE_PROFILES[0],
+        choices=DEVICE_PROFILES,
+    )
     options.add_config_file(parser)
 
 
@@ -46,7 +67,8 @@ def execute(arguments: argparse.Namespace) -> int:
         preflight(settings)
     except SettingsError as error:
         raise options.UsageError(str(error)) from error
-    serve(simulated.SimulatedDriver(settings.node_name, settings.driver_name), settings, credentials)
+    driver = simulated.SimulatedDriver(settings.node_name, settings.driver_name, arguments.device_profile)
+    serve(driver, settings, credentials)
 
 
 @contextmanager

@@ -1,13 +1,16 @@
 """A driver without hardware: containers see environment variables."""
 
 from collections.abc import Iterable
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 
 from drakit import cdi
 from drakit.devices.simulated.profiles import DEFAULT, PROFILES
 from drakit.driver import AllocatedDevice, Claim, Configuration, Device, Driver, Prepared
+
+if TYPE_CHECKING:
+    from drakit.driver.publication import DriverResources
 
 __all__ = ["GpuConfig", "SimulatedDriver", "TimeSlicing"]
 
@@ -41,18 +44,22 @@ class SimulatedDriver(Driver):
     Args:
         node: the node's name; identities of devices derive from it.
         name: the driver's name.
-        profile: what the node has, see PROFILES.
+        profile: what the node has: of PROFILES, or a node's one of pools.POOL_PROFILES.
+
+    Raises:
+        KeyError: no such profile.
     """
 
     configurations = (GpuConfig,)
 
     def __init__(self, node: str, name: str = "gpu.example.com", profile: str = DEFAULT) -> None:
         self.name = name
-        self._devices = {device.name: device for device in PROFILES[profile](node)}
+        self._inventory = _inventory(node, profile)
+        self._devices = {device.name: device for device in _devices(self._inventory)}
 
-    def devices(self) -> Iterable[Device]:
-        """The profile's devices; they never change."""
-        return self._devices.values()
+    def devices(self) -> "Iterable[Device] | DriverResources":
+        """The profile's devices or pools; they never change."""
+        return self._inventory
 
     def prepare(self, claim: Claim) -> Iterable[Prepared]:
         """One set of variables per device, so that `env` in the container shows what it got."""
@@ -72,3 +79,21 @@ class SimulatedDriver(Driver):
         )
         known = self._devices.get(device.device)
         return Prepared(device, cdi.ContainerEdits(env=tuple(env)), known.attributes if known else {})
+
+
+def _inventory(node: str, profile: str) -> "tuple[Device, ...] | DriverResources":
+    if profile in PROFILES:
+        return PROFILES[profile](node)
+    # Only here: most nodes have the default, and the pools bring what publication needs.
+    from drakit.devices.simulated.pools import POOL_PROFILES
+
+    chosen = POOL_PROFILES[profile]
+    if not chosen.local:
+        raise KeyError(f"{profile} is cluster-wide: drakit publish is for such pools")
+    return chosen.build(node)
+
+
+def _devices(inventory: "tuple[Device, ...] | DriverResources") -> Iterable[Device]:
+    if isinstance(inventory, tuple):
+        return inventory
+    return [device for pool in inventory.pools.values() for device in pool.devices]
