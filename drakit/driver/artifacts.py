@@ -104,16 +104,25 @@ class Artifacts:
         return msgspec.structs.replace(record, devices=devices)
 
     def missing(self, record: Record, present: Container[cdi.SpecFile]) -> int:
-        """How many of the record's CDI files are not in `present`: their loss keeps containers from starting."""
+        """How many of the record's files are not there: their loss keeps containers from starting.
+
+        Args:
+            record: of a prepared claim.
+            present: the CDI files that are there.
+        """
         wanted = [cdi.claim_file(record.uid)] if record.spec is not None else []
-        if record.metadata:
-            wanted.extend(cdi.SpecFile(_METADATA, record.uid, request) for request in _requests(record))
-        return sum(file not in present for file in wanted)
+        unmounted = 0
+        if record.metadata and self._writer is not None:
+            requests = _requests(record)
+            wanted.extend(cdi.SpecFile(_METADATA, record.uid, request) for request in requests)
+            unmounted = self._writer.missing(_claim(record), requests)
+        return sum(file not in present for file in wanted) + unmounted
 
     def restore(self, record: Record) -> int:
-        """Write those files of `record` that are missing; how many CDI files that were."""
-        missing = self.missing(record, self.present())
-        if record.spec is not None and cdi.claim_file(record.uid) not in self.present():
+        """Write those files of `record` that are missing; how many that were."""
+        present = self.present()
+        missing = self.missing(record, present)
+        if record.spec is not None and cdi.claim_file(record.uid) not in present:
             self._store.write(cdi.claim_file(record.uid), record.spec)
         if self._writer is not None and record.metadata:
             self._writer.write(_claim(record), record.metadata, generations=record.generations, only_missing=True)

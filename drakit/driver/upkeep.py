@@ -92,18 +92,21 @@ class Restorer:
             await self._clock.sleep(RESTORE_SECONDS)
 
     async def check(self) -> int:
-        """Compare the records with the directory listing and restore what is missing; how many files."""
+        """Compare the records with what is there and restore what is missing; how many files."""
         records = [record for record in self._ledger.records.values() if self._restorable(record)]
         self._metrics.prepared_claims.set(len(records))
         self._metrics.prepared_devices.set(sum(len(record.devices) for record in records))
         if not records:
             return 0
-        present = frozenset(await self._executor.run(self._artifacts.present))
         restored = 0
-        for record in records:
-            if self._artifacts.missing(record, present) and self._preparer.tasks.kind(record.uid) is None:
+        for record in await self._executor.run(self._lacking, records):
+            if self._preparer.tasks.kind(record.uid) is None:
                 restored += await self._restore(record)
         return restored
+
+    def _lacking(self, records: Sequence[Record]) -> list[Record]:
+        present = frozenset(self._artifacts.present())
+        return [record for record in records if self._artifacts.missing(record, present)]
 
     def _restorable(self, record: Record) -> bool:
         # After a reboot every pod is prepared anew (P28), and only then are its devices usable.

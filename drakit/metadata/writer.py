@@ -4,7 +4,7 @@ Everything is made from the claim's identity and its prepared devices, so a jour
 one claim must be ordered by the caller (its claim lock); nothing is kept in memory.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -121,6 +121,10 @@ class Writer:
             given.update(new)
             result.append(tuple(self._id(claim, base) for base in new))
         return tuple(result)
+
+    def missing(self, claim: Claim, requests: Iterable[str]) -> int:
+        """How many of the base requests' metadata files are not there; their content is not looked at."""
+        return sum(self._fs.stat(self._path(claim, request)) is None for request in requests)
 
     def update(self, claim: Claim, request: str, devices: Sequence[Device]) -> int:
         """Replace what is told of a request's devices; the new generation (M19).
