@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from drakit.api import resource
 
-__all__ = ["Consumption", "consume", "consumed_amount", "violates_policy"]
+__all__ = ["Consumption", "consume"]
 
 _UNIT: Final = 10**9
 
@@ -44,8 +44,8 @@ def consume(
             return CapacityUnknown(name=name)
     quantities = []
     for name, declared in capacity.items():
-        amount = consumed_amount(declared, (requests or {}).get(name), fractional=fractional)
-        if violates_policy(amount, declared.request_policy, fractional=fractional):
+        amount = _consumed_amount(declared, (requests or {}).get(name), fractional=fractional)
+        if _violates_policy(amount, declared.request_policy, fractional=fractional):
             return CapacityPolicyViolated(name=name, amount=str(amount))
         quantities.append(amount)
     return Consumption(
@@ -56,7 +56,7 @@ def consume(
     )
 
 
-def consumed_amount(declared: resource.DeviceCapacity, requested: Quantity | None, *, fractional: bool) -> Quantity:
+def _consumed_amount(declared: resource.DeviceCapacity, requested: Quantity | None, *, fractional: bool) -> Quantity:
     """The amount taken for one capacity: the default or everything without a request, else the request rounded up."""
     policy = declared.request_policy
     if requested is None:
@@ -68,7 +68,7 @@ def consumed_amount(declared: resource.DeviceCapacity, requested: Quantity | Non
     return next((value for value in policy.valid_values if requested <= value), requested)
 
 
-def violates_policy(amount: Quantity, policy: resource.CapacityRequestPolicy | None, *, fractional: bool) -> bool:
+def _violates_policy(amount: Quantity, policy: resource.CapacityRequestPolicy | None, *, fractional: bool) -> bool:
     """Whether an amount is not allowed; the default always is. Minima are kept by rounding, not checked here."""
     if policy is None or amount == policy.default:
         return False

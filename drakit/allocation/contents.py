@@ -11,143 +11,31 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from drakit import api, cel
+from drakit import api
 from drakit.allocation import capacity, compatibility, taints
+from drakit.allocation.devices import DeviceContent, is_odd_attribute
 from drakit.allocation.reads import identifier
 from drakit.allocation.reasons import PoolInvalid
 from drakit.allocation.selectors import Programs, Selectors
-from drakit.api.quantity import Quantity
-from drakit.api.semver import is_version
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
+    from drakit.allocation.devices import CapacityRequest
     from drakit.allocation.features import Features
     from drakit.allocation.reasons import SelectorFailed
-    from drakit.allocation.selectors import Outcome
     from drakit.api import resource
 
-__all__ = ["CapacityRequest", "Contents", "DeviceContent", "Needs", "PoolContent", "SliceContent", "is_odd"]
+__all__ = ["Contents", "Needs", "PoolContent", "SliceContent"]
 
 _RECENT = 4
 _MAX_SPECS = 32_768
 _MAX_DEVICES = 100_000
 _MAX_REQUESTS = 2_048
 _MAX_TOKENS = 4_096
-_SHORT_VERSION = 18
-"""Longer versions may hold numbers that are too large to be parsed."""
 _MAX_OUTCOMES = 50_000
 _MAX_EDITIONS: Final = 16
 """So often contents are recognised anew because a plan reads other attributes; from then on all attributes count."""
-
-
-class DeviceContent:
-    """One device of one driver.
-
-    Attributes:
-        device: The device as published, without attributes that no plan has read.
-        shareable: It can be allocated several times (and the feature is on).
-        blocking: Its taints that need a toleration.
-        draws_counters: It has entries in consumesCounters.
-        blocked: A gate that is off makes it unusable, whatever the request.
-        odd: Every expression may fail on it.
-        outcomes: Outcome per `Selectors`; `expressions` per single expression; `derived` values per `Selectors`.
-    """
-
-    __slots__ = (
-        "_view",
-        "blocked",
-        "blocking",
-        "consumptions",
-        "derived",
-        "device",
-        "draws_counters",
-        "driver",
-        "expressions",
-        "hidden",
-        "odd",
-        "outcomes",
-        "plain",
-        "shareable",
-    )
-
-    def __init__(self, driver: str, device: resource.Device, features: Features, *, skips: bool) -> None:
-        self.driver = driver
-        self.device = device
-        self.shareable = features.consumable_capacity and bool(device.allow_multiple_allocations)
-        self.blocking = taints.blocking(device.taints) if device.taints and features.device_taints else ()
-        self.draws_counters = bool(device.consumes_counters)
-        self.hidden = (bool(device.binding_conditions) and not features.device_binding_and_status) or (
-            skips and not features.optional_node_operations
-        )
-        self.blocked = self.draws_counters and not features.partitionable_devices
-        self.plain = not self.shareable and not (device.capacity and _has_policy(device))
-        self.odd = is_odd(device)
-        self.outcomes: dict[Selectors, Outcome] = {}
-        self.expressions: dict[str, bool | tuple[bool, str]] = {}
-        self.derived: dict[Selectors, dict[str, Any]] = {}
-        self.consumptions: dict[Any, Any] = {}
-        self._view: Any = None
-
-    @property
-    def view(self) -> Any:
-        """What CEL sees.
-
-        Raises:
-            cel.EvaluationError: An attribute has no value or is a malformed version.
-        """
-        if self._view is None:
-            empty = valueless(self.device) if self.odd else None
-            if empty is not None:
-                raise cel.EvaluationError(f"attribute {empty}: unsupported attribute value")
-            self._view = cel.device_view(self.driver, self.device)
-        return self._view
-
-    def forget_requests(self) -> None:
-        """Drop what was computed for requests."""
-        for several in (self.outcomes, self.expressions, self.derived, self.consumptions):
-            several.clear()
-
-    def consumption(self, requests: CapacityRequest, *, fractional: bool) -> Any:
-        """What a request takes of it, or the reason why it cannot."""
-        found = self.consumptions.get(requests)
-        if found is None:
-            wanted = {name: Quantity.parse(text) for name, text in requests} if requests is not None else None
-            found = capacity.consume(self.device.capacity, wanted, fractional=fractional)
-            self.consumptions[requests] = found
-        return found
-
-
-def valueless(device: resource.Device) -> str | None:
-    """The first attribute without a value of a known type, which no expression can be evaluated with."""
-    for name, attribute in device.attributes.items():
-        if attribute.string is not None or attribute.int is not None or attribute.bool is not None:
-            continue
-        if attribute.version is None and not (
-            attribute.ints or attribute.bools or attribute.strings or attribute.versions
-        ):
-            return name
-    return None
-
-
-def is_odd(device: resource.Device) -> bool:
-    """Whether every expression may fail on a device: an attribute without value, or a version that may be malformed."""
-    return any(map(_is_odd_attribute, device.attributes.values()))
-
-
-def _is_odd_attribute(attribute: resource.DeviceAttribute) -> bool:
-    if attribute.string is not None or attribute.int is not None or attribute.bool is not None:
-        return False
-    version = attribute.version
-    return version is None or len(version) > _SHORT_VERSION or not is_version(version)
-
-
-def _has_policy(device: resource.Device) -> bool:
-    return any(each.request_policy is not None for each in device.capacity.values())
-
-
-CapacityRequest = tuple[tuple[str, str], ...] | None
-"""Requested amounts by name, as canonical text; None when nothing is requested."""
 
 
 class SliceContent:
@@ -524,7 +412,7 @@ class Contents:
                 if len(matters) >= _MAX_TOKENS:
                     matters.clear()
                 wanted = matters[name] = identifier(name) in self.reads
-            if wanted or (attribute.string is None and _is_odd_attribute(attribute)):
+            if wanted or (attribute.string is None and is_odd_attribute(attribute)):
                 kept[name] = attribute
         return device if len(kept) == len(device.attributes) else msgspec.structs.replace(device, attributes=kept)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from drakit.allocation import counters
 from drakit.allocation.compatibility import declares_groups
-from drakit.allocation.contents import is_odd
+from drakit.allocation.devices import is_odd
 from drakit.allocation.reasons import PoolIncomplete, PoolInvalid, PoolObsolete
 
 if TYPE_CHECKING:

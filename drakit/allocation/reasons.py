@@ -72,14 +72,15 @@ class NotForNode(Reason, frozen=True, kw_only=True):
 
 
 class FeatureOff(Reason, frozen=True, kw_only=True):
-    """The device needs a feature that is off: its rule tells which (5, 6, 13, 18 or 21)."""
+    """The device needs a feature that is off; `number` is that of its rule: 6, 13 or 21."""
 
+    number: int
     gate: str
     needed_for: str
 
 
 class SelectorFalse(Reason, frozen=True, kw_only=True):
-    """A class selector (rule 7) or request selector (rule 8) is false; `owner` is `class NAME` or `claim NAME`."""
+    """A class selector (rule 7) or request selector (rule 8) is false."""
 
     source: str
     index: int

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from drakit.allocation.requests import ClaimPlan, Plan, Variant
     from drakit.allocation.search import Choice, Problem
 
-__all__ = ["Template", "merge_node_selectors", "new_share_id"]
+__all__ = ["Template", "new_share_id"]
 
 
 def new_share_id() -> str:
@@ -72,7 +72,7 @@ class Template:
                     selectors.append(_single_term(placed.node_selector, claim))
             if bound:
                 local = local or _only(node)
-            selector = local if bound else merge_node_selectors(selectors)
+            selector = local if bound else _merge_node_selectors(selectors)
             devices = resource.DeviceAllocationResult(results=results, config=config)
             rendered.append(resource.AllocationResult(devices=devices, node_selector=selector))
         return rendered
@@ -196,7 +196,7 @@ def _covers_all(requests: list[str], claim: ClaimPlan, picked: Sequence[Variant]
     )
 
 
-def merge_node_selectors(selectors: Iterable[core.NodeSelector]) -> core.NodeSelector | None:
+def _merge_node_selectors(selectors: Iterable[core.NodeSelector]) -> core.NodeSelector | None:
     """One term with the requirements of all selectors, each once; None when there are none."""
     fields: list[core.NodeSelectorRequirement] = []
     expressions: list[core.NodeSelectorRequirement] = []

@@ -15,7 +15,7 @@ from drakit.allocation.reasons import SelectorFailed, SelectorFalse
 from drakit.api import resource
 
 if TYPE_CHECKING:
-    from drakit.allocation.contents import DeviceContent
+    from drakit.allocation.devices import DeviceContent
 
 __all__ = ["CLASS", "DERIVED", "REQUEST", "Outcome", "Programs", "Selectors"]
 

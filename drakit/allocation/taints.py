@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from drakit.api import resource
 
-__all__ = ["apply_rules", "blocking", "rule_selects", "tolerates", "untolerated"]
+__all__ = ["apply_rules", "blocking", "tolerates", "untolerated"]
 
 _BLOCKING: Final = frozenset({"NoSchedule", "NoExecute"})
 
@@ -42,7 +42,7 @@ def tolerates(toleration: resource.DeviceToleration, taint: resource.DeviceTaint
     return toleration.operator in {"", "Equal"} and toleration.value == taint.value
 
 
-def rule_selects(rule: resource.DeviceTaintRule, driver: str, pool: str, device: str) -> bool:
+def _rule_selects(rule: resource.DeviceTaintRule, driver: str, pool: str, device: str) -> bool:
     """Whether a rule taints a device: no selector taints nothing, an empty one everything."""
     selector = rule.spec.device_selector
     return (
@@ -72,5 +72,5 @@ def rule_selects_pool(rule: resource.DeviceTaintRule, driver: str, pool: str) ->
 def _tainted(
     device: resource.Device, rules: Sequence[resource.DeviceTaintRule], driver: str, pool: str
 ) -> resource.Device:
-    added = tuple(rule.spec.taint for rule in rules if rule_selects(rule, driver, pool, device.name))
+    added = tuple(rule.spec.taint for rule in rules if _rule_selects(rule, driver, pool, device.name))
     return msgspec.structs.replace(device, taints=device.taints + added) if added else device

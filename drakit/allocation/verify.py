@@ -16,11 +16,14 @@ from drakit import cel
 from drakit.allocation import capacity, compatibility, constraints, nodes, taints
 from drakit.allocation.features import OPTIONAL_NODE_OPERATIONS, Features
 from drakit.allocation.requests import Constraint, claim_name
+from drakit.allocation.sight import see_devices, see_pools
 from drakit.allocation.state import AllocatedState
 from drakit.api import core, limits, resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from drakit.allocation.sight import Identity, SeenDevice, SeenPool
 
 __all__ = ["Inputs", "Violation", "verify"]
 
@@ -47,37 +50,6 @@ class Violation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _Request = resource.ExactDeviceRequest | resource.DeviceSubRequest
-_Identity = tuple[str, str, str]
-
-
-class _Found(msgspec.Struct, frozen=True):
-    """A device that the node sees, in its slice and pool."""
-
-    device: resource.Device
-    slice: resource.ResourceSlice
-    pool: _Pool
-
-
-class _Pool:
-    """A pool as the node sees it: `here` are the slices that it reaches, `slices` all of the same generation.
-
-    Of slices that announce different numbers the first counts: those of the node by name come before all others, as
-    upstream gathers them (spec/allocator.md 1.2).
-    """
-
-    def __init__(self, here: list[resource.ResourceSlice], everything: Iterable[resource.ResourceSlice]) -> None:
-        generation = max(each.spec.pool.generation for each in here)
-        self.here = [each for each in here if each.spec.pool.generation == generation]
-        first = next((each for each in self.here if each.spec.node_name), self.here[0])
-        announced = first.spec.pool.resource_slice_count
-        known = list(everything)
-        self.obsolete = False
-        self.complete = len(self.here) == announced
-        self.slices = self.here
-        if not self.complete:
-            self.obsolete = any(each.spec.pool.generation > generation for each in known)
-            self.slices = [each for each in known if each.spec.pool.generation == generation]
-            self.complete = len(self.slices) == announced
 
 
 @functools.cache
@@ -98,8 +70,8 @@ class _Check:
         self.features = inputs.features
         self.classes = {each.metadata.name: each for each in inputs.classes}
         self.node = inputs.node.metadata
-        self.pools = _pools(inputs)
-        self.devices = self._devices()
+        self.pools = see_pools(inputs.slices, self.node, self.features)
+        self.devices = see_devices(self.pools, self.node)
         self.environment = _environment()
 
     def run(self) -> Iterator[Violation]:
@@ -114,40 +86,6 @@ class _Check:
         yield from self._shares()
         yield from self._counters()
         yield from self._groups()
-
-    def _devices(self) -> dict[_Identity, _Found]:
-        found: dict[_Identity, _Found] = {}
-        for (driver, name), pool in self.pools.items():
-            if pool.obsolete or not pool.complete or self._fault(pool):
-                continue
-            for each in pool.here:
-                if each.spec.shared_counters:
-                    continue
-                for device in each.spec.devices:
-                    if not each.spec.per_device_node_selection or _reaches(device, self.node):
-                        found[driver, name, device.name] = _Found(device, each, pool)
-        return found
-
-    def _fault(self, pool: _Pool) -> str:
-        """Why a complete pool cannot be used."""
-        names = [device.name for each in pool.here if not each.spec.shared_counters for device in each.spec.devices]
-        if len(names) != len(set(names)):
-            return "duplicate device name"
-        if not self.features.device_compatibility_groups and any(
-            compatibility.declares_groups(device) for each in pool.slices for device in each.spec.devices
-        ):
-            return "compatibility groups"
-        if not self.features.partitionable_devices:
-            return ""
-        sets = [each for slice_ in pool.slices for each in slice_.spec.shared_counters]
-        known = {each.name: each.counters for each in sets}
-        if len(known) != len(sets):
-            return "duplicate counter set"
-        for device in (device for each in pool.slices for device in each.spec.devices):
-            for entry in device.consumes_counters:
-                if entry.counter_set not in known or not entry.counters.keys() <= known[entry.counter_set].keys():
-                    return "unknown counter"
-        return ""
 
     # One claim
 
@@ -198,9 +136,9 @@ class _Check:
             for result in results:
                 yield from self._device(claim, name, wanted, result)
 
-    def _everything(self, claim: str, request: str, wanted: _Request, chosen: set[_Identity]) -> Iterator[Violation]:
+    def _everything(self, claim: str, request: str, wanted: _Request, chosen: set[Identity]) -> Iterator[Violation]:
         """All must have exactly the devices that are selected and have the capacity before this call."""
-        if any(pool.obsolete is False and (not pool.complete or self._fault(pool)) for pool in self.pools.values()):
+        if any(pool.broken and not pool.obsolete for pool in self.pools.values()):
             yield Violation(rule="All needs whole pools", claim=claim, request=request, message="a pool is broken")
         expected = {
             identity
@@ -276,7 +214,7 @@ class _Check:
         if amounts != dict(zip(consumed.names, consumed.amounts, strict=True)):
             yield broken("consumed capacity", str(result.consumed_capacity))
 
-    def _selects(self, wanted: _Request, driver: str, found: _Found) -> bool | str:
+    def _selects(self, wanted: _Request, driver: str, found: SeenDevice) -> bool | str:
         class_ = self.classes.get(wanted.device_class_name)
         if class_ is None:
             return f"class {wanted.device_class_name} does not exist"
@@ -294,7 +232,7 @@ class _Check:
         requests = wanted.capacity.requests if wanted.capacity is not None else None
         return capacity.consume(device.capacity, requests or None, fractional=self.features.fractional_capacity_range)
 
-    def _has_capacity(self, wanted: _Request, identity: _Identity, found: _Found) -> bool:
+    def _has_capacity(self, wanted: _Request, identity: Identity, found: SeenDevice) -> bool:
         if not self.features.consumable_capacity:
             return True
         consumed = self._consumption(wanted, found.device)
@@ -304,7 +242,7 @@ class _Check:
             for name, amount, value in zip(consumed.names, consumed.amounts, consumed.values, strict=True)
         )
 
-    def _held(self, identity: _Identity) -> dict[str, int]:
+    def _held(self, identity: Identity) -> dict[str, int]:
         use = self.inputs.allocated.pools.get(identity[:2])
         return use.consumed(identity[2]) if use is not None else {}
 
@@ -340,7 +278,7 @@ class _Check:
         rule: Constraint,
         claim: resource.ResourceClaim,
         result: resource.DeviceRequestAllocationResult,
-        found: _Found,
+        found: SeenDevice,
     ) -> frozenset[tuple[str, Any]] | None:
         lists = self.features.list_type_attributes
         if self.features.derived_attributes:
@@ -352,7 +290,7 @@ class _Check:
         attribute = constraints.lookup(found.device, result.driver, rule)
         return constraints.attribute_values(attribute, lists=lists) if attribute is not None else None
 
-    def _derived(self, expression: str, driver: str, found: _Found) -> frozenset[tuple[str, Any]] | None:
+    def _derived(self, expression: str, driver: str, found: SeenDevice) -> frozenset[tuple[str, Any]] | None:
         """Values of a derived attribute, None when it cannot be computed."""
         try:
             value = self.environment.compile(expression, "value").attribute(cel.device_view(driver, found.device))
@@ -369,7 +307,7 @@ class _Check:
 
     def _exclusive(self) -> Iterator[Violation]:
         """Whole devices have one user; adminAccess may use what others have, though not twice in a claim."""
-        taken: dict[_Identity, set[int]] = collections.defaultdict(set)
+        taken: dict[Identity, set[int]] = collections.defaultdict(set)
         for index, result in self._uses():
             identity = (result.driver, result.pool, result.device)
             found = self.devices.get(identity)
@@ -399,8 +337,8 @@ class _Check:
 
     def _shares(self) -> Iterator[Violation]:
         """What all users of a shareable device consume fits into it, and share IDs are unique."""
-        totals: dict[_Identity, dict[str, int]] = {}
-        identifiers: set[tuple[_Identity, str]] = set()
+        totals: dict[Identity, dict[str, int]] = {}
+        identifiers: set[tuple[Identity, str]] = set()
         for index, result in self._uses():
             identity = (result.driver, result.pool, result.device)
             found = self.devices.get(identity)
@@ -419,7 +357,7 @@ class _Check:
                         rule="capacity", claim=claim, device="/".join(identity), message=f"{name} is used up"
                     )
 
-    def _drawing(self) -> Iterator[tuple[str, _Pool, list[tuple[resource.Device, bool]]]]:
+    def _drawing(self) -> Iterator[tuple[str, SeenPool, list[tuple[resource.Device, bool]]]]:
         """Per pool the devices that draw counters: allocated before (False), or in this call (True)."""
         if not self.features.partitionable_devices:
             return
@@ -509,27 +447,3 @@ def _alternatives(request: resource.DeviceRequest) -> dict[str, _Request]:
     if request.first_available:
         return {f"{request.name}/{each.name}": each for each in request.first_available}
     return {request.name: request.exactly} if request.exactly is not None else {}
-
-
-def _pools(inputs: Inputs) -> dict[tuple[str, str], _Pool]:
-    """The pools of which the node reaches at least one slice."""
-    everything: dict[tuple[str, str], list[resource.ResourceSlice]] = collections.defaultdict(list)
-    here: dict[tuple[str, str], list[resource.ResourceSlice]] = collections.defaultdict(list)
-    for each in inputs.slices:
-        key = (each.spec.driver, each.spec.pool.name)
-        everything[key].append(each)
-        if _slice_reaches(each.spec, inputs.node.metadata, inputs.features):
-            here[key].append(each)
-    return {key: _Pool(slices, everything[key]) for key, slices in here.items()}
-
-
-def _slice_reaches(spec: resource.ResourceSliceSpec, node: Any, features: Features) -> bool:
-    if not features.partitionable_devices and (spec.per_device_node_selection is not None or spec.shared_counters):
-        return False
-    if spec.node_name or spec.all_nodes or spec.node_selector is not None:
-        return _reaches(spec, node)
-    return bool(spec.per_device_node_selection) and any(_reaches(device, node) for device in spec.devices)
-
-
-def _reaches(placed: nodes.Placed, node: Any) -> bool:
-    return nodes.matches(placed, node.name, node.labels)

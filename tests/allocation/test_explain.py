@@ -139,7 +139,7 @@ def test_rule_6_binding_conditions_need_their_gate(explain: Any, build: SimpleNa
     slices = [build.slice("s", build.device("d", bindingConditions=["ready"]))]
     report = explain(slices, [build.claim("c", build.exactly("r"))], features=off(device_binding_and_status=False))
     (reason,) = only(report, "d").reasons
-    assert isinstance(reason, more.Feature)
+    assert isinstance(reason, reasons.FeatureOff)
     assert (reason.number, reason.gate) == (6, "DRADeviceBindingConditions")
 
 
@@ -205,7 +205,7 @@ def test_rule_13_counters_need_their_gate(explain: Any, build: SimpleNamespace) 
     slices = [build.slice("s", build.device("d", consumesCounters=[build.draws("set", a="1")]))]
     report = explain(slices, [build.claim("c", build.exactly("r"))], features=off(partitionable_devices=False))
     (reason,) = only(report, "d").reasons
-    assert isinstance(reason, more.Feature)
+    assert isinstance(reason, reasons.FeatureOff)
     assert (reason.number, reason.gate) == (13, "DRAPartitionableDevices")
 
 
@@ -361,7 +361,7 @@ def test_rule_21_the_node_cannot_skip_operations(explain: Any, build: SimpleName
     for features in (None, off(optional_node_operations=False)):
         report = explain(slices, [build.claim("c", build.exactly("r"))], features=features)
         (reason,) = only(report, "d").reasons
-        assert isinstance(reason, more.Feature)
+        assert isinstance(reason, reasons.FeatureOff)
         assert (reason.number, reason.gate) == (21, "DRAOptionalNodeOperations")
 
 
@@ -609,7 +609,7 @@ PHRASES: list[tuple[reasons.Reason, str]] = [
     (reasons.PoolInvalid(reason="x"), "in an invalid pool (x)"),
     (reasons.NotForNode(), "for other nodes"),
     (more.NodeSelectorBroken(message="x\ny"), "with a broken node selector: x"),
-    (more.Feature(number=6, gate="G", needed_for="f"), "unusable without G (f)"),
+    (reasons.FeatureOff(number=6, gate="G", needed_for="f"), "unusable without G (f)"),
     (more.SelectorUnmet(source="claim", index=2, expression="false"), "fails selector 2: false"),
     (reasons.HeldExclusively(holders=("a/b",)), "in use by a/b"),
     (reasons.TakenInThisCall(claim="a/b", request="r"), "wanted by request r of a/b"),
@@ -721,4 +721,4 @@ def test_a_feature_tells_its_rule(explain: Any, build: SimpleNamespace) -> None:
     slices = [build.slice("s", build.device("d", bindingConditions=["ready"]))]
     report = explain(slices, [build.claim("c", build.exactly("r"))], features=off(device_binding_and_status=False))
     (reason,) = report.plain()["claims"][0]["requests"][0]["devices"][0]["reasons"]
-    assert (reason["type"], reason["rule"]) == ("Feature", 6)
+    assert (reason["type"], reason["rule"]) == ("FeatureOff", 6)

@@ -7,6 +7,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import pytest
 
 from drakit.allocation import AllocatedState, AllocationError, Allocator, Contents, NodeError
 from drakit.allocation.__main__ import features_of, node_of
@@ -15,8 +16,6 @@ from drakit.api import core, decode, shape
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import SimpleNamespace
-
-    import pytest
 
     from drakit.allocation import Features
     from drakit.api import resource
@@ -113,3 +112,15 @@ def test_a_store_at_its_limits_starts_anew_and_answers_the_same(
         for node in range(12):
             found = allocator.allocate(build.node(f"n{node}"), claims)
             assert build.chosen(found) == ([["r=d"]] if node == index else None)
+
+
+def test_classes_that_change_count_from_then_on(build: SimpleNamespace) -> None:
+    slices = [build.slice("s", build.device("d0", attributes={"x": 0}), build.device("d1", attributes={"x": 1}))]
+    allocator = Allocator(slices, [build.class_("c", 'device.attributes["driver-a"].x == 0')])
+    claims = [build.claim("claim", build.exactly("r", "c"))]
+    assert build.chosen(allocator.allocate(build.node(), claims)) == [["r=d0"]]
+    allocator.update_class(build.class_("c", 'device.attributes["driver-a"].x == 1'))
+    assert build.chosen(allocator.allocate(build.node(), claims)) == [["r=d1"]]
+    allocator.remove_class("c")
+    with pytest.raises(AllocationError, match="could not retrieve device class c"):
+        allocator.allocate(build.node(), claims)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from drakit import cel
 from drakit.allocation import capacity, compatibility, constraints, counters, selectors, taints
-from drakit.allocation.explain.reasons import Feature, NodeSelectorBroken, SelectorUnmet
+from drakit.allocation.explain.reasons import NodeSelectorBroken, SelectorUnmet
 from drakit.allocation.explain.report import DeviceReport
 from drakit.allocation.features import OPTIONAL_NODE_OPERATIONS
 from drakit.allocation.reasons import (
@@ -19,6 +19,7 @@ from drakit.allocation.reasons import (
     AttributeTypeUnknown,
     CapacityShort,
     CountersShort,
+    FeatureOff,
     GroupsIncompatible,
     HeldExclusively,
     NotForNode,
@@ -31,14 +32,14 @@ from drakit.cel.why import why_false
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
-    from drakit.allocation.contents import DeviceContent
+    from drakit.allocation.devices import DeviceContent
     from drakit.allocation.pools import Condition, Pool
     from drakit.allocation.requests import Variant
     from drakit.allocation.search import Problem
     from drakit.allocation.state import AllocatedState
     from drakit.cel.why import Fact
 
-__all__ = ["Examiner", "Known", "drawing_holders"]
+__all__ = ["Examiner", "Known"]
 
 _NONE: tuple[str, ...] = ()
 _MAX_KNOWN: Final = 20_000
@@ -147,15 +148,15 @@ class Examiner:
         skipping = bool(pool.slice_of(index).spec.skip_node_operations)
         if skipping and not (features.optional_node_operations and self._skips):
             needed = "skipNodeOperations" if not features.optional_node_operations else "the node declares"
-            yield Feature(number=21, gate=OPTIONAL_NODE_OPERATIONS, needed_for=needed)
+            yield FeatureOff(number=21, gate=OPTIONAL_NODE_OPERATIONS, needed_for=needed)
         elif index in condition.failing:
             yield NodeSelectorBroken(message=condition.failing[index])
         elif not condition.usable >> index & 1:
             yield NotForNode()
         if device.device.binding_conditions and not features.device_binding_and_status:
-            yield Feature(number=6, gate="DRADeviceBindingConditions", needed_for="bindingConditions")
+            yield FeatureOff(number=6, gate="DRADeviceBindingConditions", needed_for="bindingConditions")
         if device.blocked:
-            yield Feature(number=13, gate="DRAPartitionableDevices", needed_for="consumesCounters")
+            yield FeatureOff(number=13, gate="DRAPartitionableDevices", needed_for="consumesCounters")
 
     def _unselected(self, device: DeviceContent) -> Iterator[Reason]:
         found = self._variant.needs.selectors.why_not(device)
@@ -228,7 +229,7 @@ def _short_of_counters(pool: Pool, condition: Condition, index: int, state: Allo
         need = draws.get(counter, 0)
         if left < need or left < 0:
             counter_set, name = content.counters[counter]
-            holders = drawing_holders(pool, condition, counter, state)
+            holders = _drawing_holders(pool, condition, counter, state)
             yield CountersShort(
                 counter_set=counter_set,
                 counter=name,
@@ -238,7 +239,7 @@ def _short_of_counters(pool: Pool, condition: Condition, index: int, state: Allo
             )
 
 
-def drawing_holders(pool: Pool, condition: Condition, counter: int, state: AllocatedState) -> dict[str, str]:
+def _drawing_holders(pool: Pool, condition: Condition, counter: int, state: AllocatedState) -> dict[str, str]:
     """The allocated devices of a pool that draw from a counter, with a claim that holds each."""
     use = state.pools.get((pool.driver, pool.name))
     found: dict[str, str] = {}

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from drakit.allocation.explain.reasons import Feature
 from drakit.allocation.explain.report import (
     DropConstraint,
     DropSelector,
@@ -16,7 +15,7 @@ from drakit.allocation.explain.report import (
     LowerCount,
     Tolerate,
 )
-from drakit.allocation.reasons import Reason, SelectorFalse
+from drakit.allocation.reasons import FeatureOff, Reason, SelectorFalse
 from drakit.allocation.selectors import CLASS
 
 __all__ = ["plain"]
@@ -40,7 +39,7 @@ def plain(value: Any) -> Any:
 
 def _rule(reason: Reason) -> int:
     """Its number in spec/allocator.md 1.17; 0 for what only combinations know."""
-    if isinstance(reason, Feature):
+    if isinstance(reason, FeatureOff):
         return reason.number
     if isinstance(reason, SelectorFalse):
         return 7 if reason.source == CLASS else 8
@@ -49,7 +48,7 @@ def _rule(reason: Reason) -> int:
 
 @functools.cache
 def _fields(type_: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
-    skipped = {"number"} if type_ is Feature else set()
+    skipped = {"number"} if type_ is FeatureOff else set()
     return tuple((name, _camel(name)) for name in type_.__struct_fields__ if name not in skipped)
 
 

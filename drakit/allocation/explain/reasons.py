@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AllOrNothing",
-    "Feature",
     "LimitReached",
     "NodeSelectorBroken",
     "NotTogether",
@@ -56,12 +55,6 @@ class SelectorUnmet(SelectorFalse, frozen=True, kw_only=True):
 
     owner: str = ""
     facts: tuple[Fact, ...] = ()
-
-
-class Feature(FeatureOff, frozen=True, kw_only=True):
-    """A gate that is off, with the number of its rule: 5, 6, 13, 18 or 21."""
-
-    number: int
 
 
 class NodeSelectorBroken(Reason, frozen=True, kw_only=True):

@@ -8,7 +8,6 @@ import msgspec
 
 from drakit.allocation.explain.reasons import (
     AllOrNothing,
-    Feature,
     LimitReached,
     NodeSelectorBroken,
     NotTogether,
@@ -26,6 +25,7 @@ from drakit.allocation.reasons import (
     CapacityShort,
     CapacityUnknown,
     CountersShort,
+    FeatureOff,
     GroupsIncompatible,
     HeldExclusively,
     NotForNode,
@@ -199,7 +199,7 @@ def phrase(reason: Reason) -> str:
             return "for other nodes"
         case NodeSelectorBroken():
             return f"with a broken node selector: {_one_line(reason.message)}"
-        case Feature():
+        case FeatureOff():
             return f"unusable without {reason.gate} ({reason.needed_for})"
         case SelectorUnmet():
             facts = " and ".join(map(str, reason.facts)) or reason.expression

@@ -26,7 +26,7 @@ from drakit.allocation.capacity import Consumption
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from drakit.allocation.contents import DeviceContent
+    from drakit.allocation.devices import DeviceContent
     from drakit.allocation.search.overview import Overview
     from drakit.allocation.search.state import State
 

@@ -15,7 +15,8 @@ from drakit.allocation.capacity import Consumption
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from drakit.allocation.contents import DeviceContent, Needs
+    from drakit.allocation.contents import Needs
+    from drakit.allocation.devices import DeviceContent
     from drakit.allocation.features import Features
     from drakit.allocation.pools import Condition, Pool
     from drakit.allocation.reasons import SelectorFailed

@@ -14,7 +14,7 @@ from drakit.allocation.search.problem import FIRST_ONLY, UNSET, Choice
 if TYPE_CHECKING:
     from drakit.allocation.capacity import Consumption
     from drakit.allocation.compatibility import Groups
-    from drakit.allocation.contents import DeviceContent
+    from drakit.allocation.devices import DeviceContent
     from drakit.allocation.requests import Variant
     from drakit.allocation.search.problem import Problem
 
