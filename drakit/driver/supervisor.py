@@ -14,6 +14,7 @@ __all__ = ["Supervisor"]
 _FIRST_SECONDS = 1.0
 _LONGEST_SECONDS = 60.0
 _CALM_SECONDS = 120.0
+_STOP_SECONDS = 2.0
 
 _log = structlog.stdlib.get_logger("drakit.driver")
 
@@ -42,12 +43,16 @@ class Supervisor:
         self._tasks[name] = asyncio.create_task(self._keep(name, part), name=name)
 
     async def stop(self) -> None:
-        """Cancel all parts and wait for them."""
+        """Cancel all parts and wait a little: a device driver's iterators may not let themselves be cancelled."""
         tasks = [*self._tasks.values()]
         self._tasks.clear()
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if not tasks:
+            return
+        _, pending = await asyncio.wait(tasks, timeout=_STOP_SECONDS)
+        for task in pending:
+            _log.warning("part does not end", part=task.get_name())
 
     async def _keep(self, name: str, part: Callable[[], Awaitable[None]]) -> None:
         pause = _FIRST_SECONDS

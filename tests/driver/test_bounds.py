@@ -38,6 +38,24 @@ class Stubborn(Driver):
 run(Stubborn())
 """
 
+STUCK = """
+import asyncio
+from drakit.driver import Driver, run
+from drakit.driver.application import Application
+
+class Stuck(Driver):
+    name = "gpu.example.com"
+
+    def devices(self):
+        return []
+
+async def leave(application):
+    await asyncio.Event().wait()
+
+Application._leave = leave  # as a disk that no longer answers does it
+run(Stuck())
+"""
+
 KUBECONFIG = """
 apiVersion: v1
 kind: Config
@@ -233,8 +251,9 @@ async def test_g6_a_defect_of_ours_is_one_clear_line(node: Any, monkeypatch: Any
     assert caught.value.details() == "internal error of the driver: KeyError: 'spec'"
 
 
-async def test_pains_36_a_driver_that_cannot_be_cancelled_does_not_hold_back_the_end(
-    node: Any, eventually: Any
+@pytest.mark.parametrize(("script", "message"), [(STUBBORN, "part does not end"), (STUCK, "ending without it")])
+async def test_pains_36_what_cannot_be_ended_does_not_hold_back_the_end(
+    node: Any, eventually: Any, script: Any, message: Any
 ) -> None:
     settings = node.settings()
     config = node.root / "kubeconfig"
@@ -251,14 +270,14 @@ async def test_pains_36_a_driver_that_cannot_be_cancelled_does_not_hold_back_the
     }
     with log.open("w") as stream:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", STUBBORN, env=environment, stdout=stream, stderr=stream
+            sys.executable, "-c", script, env=environment, stdout=stream, stderr=stream
         )
     try:
         await eventually(lambda: "listening" in log.read_text() or process.returncode is not None, 20)
         process.terminate()
         assert await asyncio.wait_for(process.wait(), 15) == 0
-        assert "something of the driver does not end" in log.read_text()
-        assert not list((node.root / "reg").glob("*.sock"))
+        assert message in log.read_text()
+        assert not [path for path in node.root.rglob("*") if path.is_socket()]
     finally:
         if process.returncode is None:
             process.kill()
