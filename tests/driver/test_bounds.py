@@ -1,12 +1,14 @@
 """Nothing waits for ever, and no part's trouble becomes another's: what device drivers and API servers can do to us."""
 
 import asyncio
+import errno
 import io
 import json
 import logging
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import grpc
@@ -15,6 +17,7 @@ import pytest
 from drakit.driver import PermanentError, Preparation, Prepared
 from drakit.driver.health import cut
 from drakit.driver.journal import PREPARED, Record
+from drakit.files import Filesystem
 
 STUBBORN = """
 import asyncio, sys
@@ -79,6 +82,15 @@ async def test_p6_an_api_server_that_does_not_answer_is_told_before_the_deadline
     assert "get resource claims: the API server has not answered" in (caught.value.details() or "")
 
 
+@pytest.fixture(name="unlogged")
+def _unlogged() -> Iterator[None]:
+    """Captured records are part of a test's report, and that must be UTF-8 to travel between processes."""
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.usefixtures("unlogged")
 @pytest.mark.parametrize("permanent", [False, True])
 async def test_p11_errors_that_are_no_text_reach_the_kubelet(node: Any, driver: Any, permanent: Any) -> None:
     def prepare(_: Any) -> Any:
@@ -214,6 +226,32 @@ async def test_a_publisher_that_fails_takes_nothing_from_prepare(node: Any, even
     claim = node.claim("c", "gpu-0")
     assert (await kubelet.prepare(claim))[claim.uid].error == ""
     assert "publish is down: ValueError: a defect" in application.unready()
+
+
+class ReadOnly(Filesystem):
+    """Nothing can be created in the CDI directory while `on`."""
+
+    on = False
+
+    def create(self, path: Any, data: bytes, mode: int = 0o600) -> None:
+        if self.on and "/cdi/" in str(path):
+            raise OSError(errno.EROFS, "Read-only file system", str(path))
+        super().create(path, data, mode)
+
+
+async def test_recorded_15_files_that_cannot_be_restored_are_one_record(node: Any, caplog: Any) -> None:
+    fs = ReadOnly()
+    application, kubelet = await node.start(fs=fs)
+    await kubelet.prepare(node.claim("c", "gpu-0"))
+    for path in (node.root / "cdi").iterdir():
+        path.unlink()
+    fs.on = True
+    with caplog.at_level("ERROR"):
+        assert [await application.restorer.check() for _ in range(3)] == [0, 0, 0]
+    logged = [r.msg for r in caplog.records if isinstance(r.msg, dict) and "cannot be restored" in r.msg["event"]]
+    assert len(logged) == 1
+    fs.on = False
+    assert await application.restorer.check() == 2
 
 
 async def test_pains_46_a_permanent_error_is_logged_once_however_often_the_kubelet_asks(
