@@ -84,6 +84,7 @@ class Restorer:
         self._clock = clock
         self._metrics = metrics
         self._boot_id = boot_id
+        self._failed: dict[str, str] = {}
 
     async def run(self) -> None:
         """Compare for ever."""
@@ -93,7 +94,9 @@ class Restorer:
 
     async def check(self) -> int:
         """Compare the records with what is there and restore what is missing; how many files."""
-        records = [record for record in self._ledger.records.values() if self._restorable(record)]
+        known = self._ledger.records
+        records = [record for record in known.values() if self._restorable(record)]
+        self._failed = {uid: text for uid, text in self._failed.items() if uid in known}
         self._metrics.prepared_claims.set(len(records))
         self._metrics.prepared_devices.set(sum(len(record.devices) for record in records))
         if not records:
@@ -116,8 +119,11 @@ class Restorer:
         try:
             count = await self._preparer.restore(record.identity)
         except ClaimError as error:
-            _log.error("files of a prepared claim cannot be restored", claim_uid=record.uid, err=str(error))
+            if self._failed.get(record.uid) != str(error):  # once, not every 5 s
+                _log.error("files of a prepared claim cannot be restored", claim_uid=record.uid, err=str(error))
+            self._failed[record.uid] = str(error)
             return 0
+        self._failed.pop(record.uid, None)
         if count:
             self._metrics.restored.inc(count)
             _log.warning("restored files of a prepared claim", claim_uid=record.uid, files=count)
