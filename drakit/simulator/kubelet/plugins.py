@@ -104,6 +104,7 @@ class Plugins:
         self._connections: dict[int, Connection] = {}
         self._wipes: dict[str, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
+        self._over = False
         self.ticked = asyncio.Event()
         """Set when the registry has been looked at for the first time."""
         self.ticks = 0
@@ -143,10 +144,13 @@ class Plugins:
         registry = Registry(self._registry_path)
         try:
             async with asyncio.TaskGroup() as self._group:
-                while True:
-                    self._tick(registry)
-                    self.ticked.set()
-                    await self._clock.sleep(self._timers.reconciler_tick)
+                try:
+                    while True:
+                        self._tick(registry)
+                        self.ticked.set()
+                        await self._clock.sleep(self._timers.reconciler_tick)
+                finally:
+                    self._over = True
         finally:
             self._group = None
             registry.close()
@@ -245,6 +249,8 @@ class Plugins:
 
     def _feed(self, event: Event) -> tuple[object, ...]:
         """Decide, and do what can be done at once; the actions are returned for what only the caller can do."""
+        if self._over:
+            raise asyncio.CancelledError  # what still runs is about to be cancelled: the process would be gone
         self._state, actions = decide(self._state, event, self._timers)
         for action in actions:
             match action:
@@ -272,8 +278,8 @@ class Plugins:
 
     def _connect(self, instance: Instance) -> Connection:
         def changed(connected: bool) -> None:
-            if self._group is None:
-                return  # the run is over
+            if self._over:
+                return
             self._feed(ConnectionChanged(self._clock.monotonic(), instance.id, connected))
 
         return Connection(instance, clock=self._clock, timers=self._timers, rng=self._rng, changed=changed)
