@@ -21,6 +21,21 @@ async def manual(stages: Any, node: Any) -> tuple[Any, ManualClock]:
     return stage, clock
 
 
+async def test_01_one_get_info_and_one_notify(
+    stage: Any, node: Any, driver: Any, intercept: Any, eventually: Any
+) -> None:
+    application = node.application(driver)
+    registrar = intercept(application)
+    await stage.kubelet.start()
+    await application.start()
+    await eventually(lambda: stage.connected and application.unready() == [])
+    seen = stage.kubelet.plugins.ticks
+    await eventually(lambda: stage.kubelet.plugins.ticks > seen + 2)
+    assert (registrar.infos, registrar.statuses) == (1, [(True, "")])
+    assert stage.picked().endpoint == str(application.settings.service_socket)
+    assert stage.picked().version == "v1.DRAPlugin"
+
+
 async def test_03_get_info_that_fails_or_is_late_is_asked_again(
     stage: Any, node: Any, driver: Any, intercept: Any, eventually: Any
 ) -> None:
