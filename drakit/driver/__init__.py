@@ -6,6 +6,7 @@ Decisions about records and slices are pure functions; file operations go throug
 
 from drakit.driver.claims import AllocatedDevice, Claim, ClaimRef, Preparation, Prepared
 from drakit.driver.configuration import Configuration
+from drakit.driver.devicestatus import DeviceStatus
 from drakit.driver.errors import ClaimError, PermanentError
 from drakit.driver.plugin import Device, Driver, HealthReport
 from drakit.driver.running import run
@@ -18,6 +19,7 @@ __all__ = [
     "ClaimRef",
     "Configuration",
     "Device",
+    "DeviceStatus",
     "Driver",
     "HealthReport",
     "PermanentError",

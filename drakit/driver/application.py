@@ -21,6 +21,7 @@ from drakit._proto import (
 )
 from drakit.clock import SYSTEM, Clock
 from drakit.driver.artifacts import Artifacts
+from drakit.driver.claimstatus import StatusWriter
 from drakit.driver.errors import StateError
 from drakit.driver.executors import FileExecutor, HookThreads
 from drakit.driver.health import HealthHub, HealthV1, HealthV1alpha1
@@ -142,6 +143,9 @@ class Application:
         store = cdi.Store(settings.cdi_root, fs, owner=driver.name)
         writer = metadata.Writer(fs, driver=driver.name, data_directory=settings.plugin_directory, store=store)
         self.artifacts = Artifacts(store, writer)
+        self.statuses = StatusWriter(
+            driver=driver.name, ledger=self.ledger, boot_id=self.boot_id, clock=clock, record=self.record
+        )
         self.preparer = Preparer(
             driver=driver,
             tasks=self.tasks,
@@ -151,6 +155,8 @@ class Application:
             clock=clock,
             boot_id=self.boot_id,
             hook_seconds=settings.hook_timeout,
+            record=self.record,
+            on_prepared=self.statuses.submit,
         )
         self.lookup = ClaimLookup(driver.name, driver.configurations)
         self.service = NodeService(self.lookup, self.preparer, clock, self.metrics, self.record)
@@ -304,6 +310,7 @@ class Application:
             self.supervisor.start("events", recorder.run)
             self.supervisor.start("publish", lambda: self.publishing.run(client))
             self.supervisor.start("reconcile", self.reconciler.run)
+            self.supervisor.start("claim status", lambda: self.statuses.run(client))
             await asyncio.Event().wait()
 
     def _new_recorder(self, client: "kube.Client") -> "kube.Recorder":

@@ -3,7 +3,7 @@
 They can always be made again, so nothing is synced, and they are written before the record that promises them.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 
 import msgspec
 import structlog
@@ -11,6 +11,7 @@ import structlog
 from drakit import cdi, metadata
 from drakit.api import resource
 from drakit.driver.claims import AllocatedDevice, Attribute, Claim, Preparation, Prepared
+from drakit.driver.devicestatus import DeviceStatus, DeviceStatusError, verified
 from drakit.driver.errors import HookError
 from drakit.driver.journal import PREPARED, PreparedDevice, Record
 from drakit.driver.names import base_request
@@ -25,8 +26,16 @@ _METADATA = "metadata"
 _log = structlog.stdlib.get_logger("drakit.driver")
 
 
-def record_of(claim: Claim, preparation: Preparation, driver: str, boot_id: str) -> Record:
+def record_of(
+    claim: Claim,
+    preparation: Preparation,
+    driver: str,
+    boot_id: str,
+    refuse: Callable[[str], None] = lambda _: None,
+) -> Record:
     """The record of a prepared claim: what the kubelet will be told, and all that is needed to rebuild its files.
+
+    `refuse` is told of each device status that the API server would not take: the claim is prepared without.
 
     Raises:
         HookError: the hook's answer does not fit the claim.
@@ -53,8 +62,9 @@ def record_of(claim: Claim, preparation: Preparation, driver: str, boot_id: str)
                 share_id=device.share_id,
                 admin_access=device.admin_access,
                 cdi_ids=ids[_key(device)],
+                status=_status(device, prepared, refuse),
             )
-            for device in claim.devices
+            for device, prepared in zip(claim.devices, answers, strict=True)
         ),
         spec=spec,
         pod_claim_name=claim.pod_claim_name,
@@ -160,6 +170,19 @@ def _by_device(claim: Claim, prepared: Sequence[Prepared]) -> list[list[Prepared
             raise HookError(f"prepare answered for device {one.device.device}, which this claim does not have")
         answers[claim.devices.index(one.device)].append(one)
     return answers
+
+
+def _status(
+    device: AllocatedDevice, prepared: Sequence[Prepared], refuse: Callable[[str], None]
+) -> DeviceStatus | None:
+    status = next((one.status for one in reversed(prepared) if one.status is not None), None)
+    if status is None:
+        return None
+    try:
+        return verified(status)
+    except DeviceStatusError as error:
+        refuse(f"device {device.pool}/{device.device}: {error}")
+        return None
 
 
 def _metadata(driver: str, device: AllocatedDevice, prepared: Sequence[Prepared]) -> metadata.PreparedDevice:

@@ -14,6 +14,7 @@ from drakit.api import resource
 from drakit.api.quantity import Quantity
 from drakit.driver import configuration
 from drakit.driver.configuration import Configuration
+from drakit.driver.devicestatus import DeviceStatus
 from drakit.driver.errors import LookupFailedError, NoResultsError
 from drakit.driver.journal import Identity, PreparedDevice
 
@@ -102,12 +103,15 @@ class Prepared(msgspec.Struct, frozen=True):
         attributes: facts for the workload's metadata file (KEP-5304), by attribute name; plain values or lists of one
             type, or the structs of the API.
         network_data: network facts for the metadata file.
+        status: what the claim's own status shall say about the device, for everybody who reads claims (KEP-4817). It is
+            written in the background; needs two more rights.
     """
 
     device: AllocatedDevice
     edits: cdi.ContainerEdits = cdi.ContainerEdits()
     attributes: Mapping[str, Attribute] = {}
     network_data: metadata.NetworkData | None = None
+    status: DeviceStatus | None = None
 
 
 class Preparation(msgspec.Struct, frozen=True):

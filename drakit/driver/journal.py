@@ -18,6 +18,7 @@ import msgspec
 from drakit import cdi
 from drakit import metadata as device_metadata
 from drakit.driver import names
+from drakit.driver.devicestatus import DeviceStatus
 from drakit.files import Filesystem
 
 __all__ = [
@@ -77,7 +78,8 @@ class Identity(msgspec.Struct, frozen=True, order=True):
 class PreparedDevice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One allocated device with what the kubelet was told about it.
 
-    `request` keeps its subrequest; `cdi_ids` begins with the device's own id, metadata ids follow.
+    `request` keeps its subrequest; `cdi_ids` begins with the device's own id, metadata ids follow; `status` is what the
+    claim's status shall say about it.
     """
 
     request: str
@@ -86,6 +88,7 @@ class PreparedDevice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     share_id: str | None = None
     admin_access: bool = False
     cdi_ids: tuple[str, ...] = ()
+    status: DeviceStatus | None = None
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

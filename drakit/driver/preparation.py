@@ -142,6 +142,8 @@ class Preparer:
         clock: for waiting.
         boot_id: of this boot of the machine; what was prepared in another one is prepared again.
         hook_seconds: how long a coroutine hook may take.
+        record: writes an Event: type, reason, message.
+        on_prepared: told of each record that a prepare was answered from.
     """
 
     def __init__(
@@ -155,6 +157,8 @@ class Preparer:
         clock: Clock,
         boot_id: str,
         hook_seconds: float,
+        record: Callable[[str, str, str], None] = lambda _type, _reason, _message: None,
+        on_prepared: Callable[[Record], None] = lambda _: None,
     ) -> None:
         self.tasks = tasks
         self._driver = driver
@@ -164,6 +168,8 @@ class Preparer:
         self._clock = clock
         self._boot_id = boot_id
         self._hook_seconds = hook_seconds
+        self._record = record
+        self._on_prepared = on_prepared
         self._claim_locks: LockFile | None = None
 
     def close(self) -> None:
@@ -180,7 +186,9 @@ class Preparer:
 
         async def work(waited: bool) -> Record:
             with _named(identity):
-                return await self._prepare(await claim(waited))
+                answer = await self._prepare(await claim(waited))
+                self._on_prepared(answer)
+                return answer
 
         return self.tasks.submit(identity.uid, "prepare", work)
 
@@ -250,7 +258,9 @@ class Preparer:
 
     async def _run_hook(self, claim: Claim) -> Record:
         answer = await self._call("prepare", self._driver.prepare, claim, _materialised)
-        record = _recorded(claim, answer, self._driver.name, self._boot_id)
+        record = _recorded(
+            claim, answer, self._driver.name, self._boot_id, lambda text: self._complain(claim.identity, text)
+        )
         return await self._apply(lambda _: Change(record, store=record, before=lambda: self._artifacts.write(record)))
 
     async def _unprepare(self, identity: Identity) -> None:
@@ -281,6 +291,11 @@ class Preparer:
             raise HookError(f"prepare answered edits that no runtime accepts: {error}") from error
         except (cdi.StoreError, metadata.MetadataError, journal.NewerFormatError) as error:
             raise StateError(str(error)) from error
+
+    def _complain(self, identity: Identity, text: str) -> None:
+        """What is not worth failing a claim for."""
+        _log.error("device status refused", err=text)
+        self._record("Warning", "DeviceStatusRefused", f"device status of claim {identity}: {text}")
 
     def _restoring(self, view: View, identity: Identity) -> Change[int]:
         record = view.of(identity)
@@ -385,11 +400,11 @@ def _named(identity: Identity) -> AbstractContextManager[object]:
     return structlog.contextvars.bound_contextvars(claim=where, claim_uid=identity.uid)
 
 
-def _recorded(claim: Claim, answer: Any, driver: str, boot_id: str) -> Record:
+def _recorded(claim: Claim, answer: Any, driver: str, boot_id: str, refuse: Callable[[str], None]) -> Record:
     """The record of what a hook answered. Hooks are other people's code: their answer may be anything."""
     try:
         preparation = answer if isinstance(answer, Preparation) else Preparation(tuple(answer))
-        record = record_of(claim, preparation, driver, boot_id)
+        record = record_of(claim, preparation, driver, boot_id, refuse)
         journal.encode(record)
     except HookError:
         raise

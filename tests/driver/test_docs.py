@@ -27,6 +27,14 @@ def test_the_configuration_of_the_page_works() -> None:
     assert names["Sharing"]().strategy == "Exclusive"
 
 
+def test_the_device_status_of_the_page_is_accepted() -> None:
+    from drakit.driver.devicestatus import verified
+
+    names: dict[str, Any] = {"__name__": "page"}
+    exec(blocks()[2], names)
+    assert verified(names["UP"]) == names["UP"]
+
+
 def test_every_option_that_the_page_names_exists() -> None:
     from drakit.driver.settings import OPTIONS
 

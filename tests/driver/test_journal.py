@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drakit import cdi
-from drakit.driver import journal
+from drakit import cdi, metadata
+from drakit.api.meta import Condition
+from drakit.driver import DeviceStatus, journal
 from drakit.driver.journal import BrokenRecordError, Identity, NewerFormatError, PreparedDevice, Record
 from drakit.files import REAL
 
@@ -24,10 +25,15 @@ def record(**changes: Any) -> Record:
 
 def test_a_record_comes_back_as_it_was() -> None:
     edits = cdi.ContainerEdits(env=("A=b",), device_nodes=(cdi.DeviceNode("/dev/null"),))
+    status = DeviceStatus(
+        conditions=(Condition(type="Ready", status="True", reason="Up"),),
+        data={"vf": [1, None]},
+        network_data=metadata.NetworkData("eth0", ("10.0.0.1/24",), "aa"),
+    )
     full = record(
         boot_id="b",
         allocation="a",
-        devices=(PreparedDevice(request="r/s", pool="p", device="d", share_id="s", cdi_ids=("v/c=n",)),),
+        devices=(PreparedDevice(request="r/s", pool="p", device="d", share_id="s", cdi_ids=("v/c=n",), status=status),),
         spec=cdi.Spec("0.3.0", "v/c", devices=(cdi.Device("n", container_edits=edits),)),
         pod_claim_name="x",
         generations={"r": 3},

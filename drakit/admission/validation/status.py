@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from drakit.admission.faults import Faults
     from drakit.admission.policy import Policy
 
-__all__ = ["admin_access", "claim_status", "device_id", "results"]
+__all__ = ["admin_access", "claim_status", "device_id", "device_report", "results"]
 
 Json = dict[str, Any]
 DeviceID = tuple[str, str, str, str]
@@ -95,6 +95,11 @@ def _device(faults: Faults, path: str, device: Json, allocated: set[DeviceID]) -
         formats.uuid(faults, f"{path}.shareID", device["shareID"])
     if device_id(device) not in allocated:
         faults.invalid(path, _shown(device), "must be an allocated device in the claim")
+    device_report(faults, path, device)
+
+
+def device_report(faults: Faults, path: str, device: Json) -> None:
+    """What is said about an allocated device, apart from which one it is."""
     found = device.get("conditions") or ()
     if len(found) > limits.DEVICE_CONDITIONS:
         faults.too_many(f"{path}.conditions", len(found), limits.DEVICE_CONDITIONS)
