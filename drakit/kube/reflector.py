@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
@@ -114,12 +114,18 @@ class Reflector:
         """One object of the store."""
         return self._store.get((namespace, name))
 
-    async def changes(self) -> AsyncIterator[Change]:
-        """Everything in the store as ADDED, then every change, for ever. Any number of consumers may iterate."""
+    def changes(self) -> AsyncGenerator[Change, None]:
+        """Everything in the store as ADDED, then every change, for ever. Any number of consumers may iterate.
+
+        It begins with this call, not with the first step: nothing that happens in between is missed.
+        """
         queue: asyncio.Queue[Change] = asyncio.Queue()
         for obj in self._store.values():
             queue.put_nowait(Change("ADDED", obj, None))
         self._subscribers.append(queue)
+        return self._follow(queue)
+
+    async def _follow(self, queue: asyncio.Queue[Change]) -> AsyncGenerator[Change, None]:
         try:
             while True:
                 yield await queue.get()

@@ -7,7 +7,7 @@ requests are real.
 import asyncio
 import contextlib
 import tempfile
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -289,9 +289,7 @@ class Cluster:
         """The objects of a collection, as soon as they fulfil `condition`."""
         async with kube.Reflector(self.api, resource, namespace=namespace, clock=self._clock) as reflector:
             await self._while_well(reflector.synced.wait())
-            changes = reflector.changes()
-            assert isinstance(changes, AsyncGenerator)
-            async with contextlib.aclosing(changes):
+            async with contextlib.aclosing(reflector.changes()) as changes:
                 while not condition(objects := list(reflector)):
                     await self._while_well(anext(changes))
                 return objects

@@ -89,6 +89,18 @@ async def test_list_then_watch_from_its_version(client: Any, watched: Watched, s
     assert 300 <= int(query["timeoutSeconds"]) <= 600
 
 
+async def test_changes_begin_with_the_call(client: Any, watched: Watched, clock: Any) -> None:
+    watched.lists.append(([obj("a", 1)], 5))
+    watched.watches.append([("DELETED", obj("a", 6))])
+    async with kube.Reflector(client, kube.RESOURCE_SLICES, clock=clock) as reflector, asyncio.timeout(10):
+        await reflector.synced.wait()
+        assert reflector.get("a") is not None
+        changes = reflector.changes()
+        assert await collect(reflector, 2) == [("ADDED", "a@1"), ("DELETED", "a@6")]
+        assert reflector.get("a") is None
+        assert [(await anext(changes)).type for _ in range(2)] == ["ADDED", "DELETED"]
+
+
 async def test_a_watch_that_ends_is_continued_after_the_last_bookmark(
     client: Any, watched: Watched, server: Any, clock: Any
 ) -> None:
