@@ -33,6 +33,7 @@ StrPath: TypeAlias = str | os.PathLike[str]
 
 _NAME_BYTES = 255  # NAME_MAX of every file system that a node uses
 _READ_LIMIT = 64 << 20  # state files are kilobytes; more is not ours
+_CHUNK = 64 << 10  # a buffer for the limit would cost a mapping of 64 MiB for each small file
 _COUNTER_BYTES = 20  # 2**64 in decimal
 _CLEANED_RETRIES = 3
 
@@ -121,13 +122,13 @@ class Filesystem:
         descriptor = _open(path, os.O_RDONLY | os.O_NONBLOCK, follow=follow)
         try:
             _require_regular(descriptor, path)
-        except OSError:
+            data = b""
+            while chunk := os.read(descriptor, _CHUNK):
+                data += chunk
+                if len(data) > _READ_LIMIT:
+                    raise OSError(errno.EFBIG, "too large for a state file", os.fspath(path))
+        finally:
             os.close(descriptor)
-            raise
-        with os.fdopen(descriptor, "rb") as file:
-            data = file.read(_READ_LIMIT + 1)
-        if len(data) > _READ_LIMIT:
-            raise OSError(errno.EFBIG, "too large for a state file", os.fspath(path))
         return data
 
     def create(self, path: StrPath, data: bytes, mode: int = 0o600) -> None:
