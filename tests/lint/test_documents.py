@@ -130,21 +130,21 @@ def test_json_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message", "line"),
+    ("text", "message", "lines"),
     [
-        ("a: [\n", "is not YAML: ", 2),
-        ("a: 1\n b: 2\n", "is not YAML: ", 2),
-        ("a: 1\nb: \x01\n", "is not YAML: character", 2),
-        ("a: *nothing\n", "is not YAML: ", 1),
-        ("[" * 5000, "is not YAML: |nested", 1),
-        ("a: " + "[" * 300 + "]" * 300, "nested too deeply", 1),
-        ("a: &x [*x]", "nested too deeply", 1),
+        ("a: [\n", "is not YAML: ", {2}),
+        ("a: 1\n b: 2\n", "is not YAML: ", {2}),
+        ("a: 1\nb: \x01\n", "is not YAML: character", {2}),
+        ("a: *nothing\n", "is not YAML: ", {1}),
+        ("[" * 5000, "is not YAML: |nested", {1, 2}),  # older parsers look for the end, which is a line of its own
+        ("a: " + "[" * 300 + "]" * 300, "nested too deeply", {1}),
+        ("a: &x [*x]", "nested too deeply", {1}),
     ],
 )
-def test_what_is_not_yaml_says_where(text: str, message: str, line: int) -> None:
+def test_what_is_not_yaml_says_where(text: str, message: str, lines: set[int]) -> None:
     with pytest.raises(ReadError, match=message) as caught:
         list(read(text))
-    assert caught.value.position.line == line
+    assert caught.value.position.line in lines
 
 
 def test_aliases_do_not_multiply_without_end() -> None:
