@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from drakit.admission.validation import configuration, expressions, formats, selectors, taints
+from drakit.admission.validation import adminaccess, configuration, expressions, formats, selectors, taints
 from drakit.api import limits
 
 if TYPE_CHECKING:
@@ -211,11 +211,5 @@ def admin_access(faults: Faults, devices: Json, labels: Any, server: Policy) -> 
         if not (request.get("exactly") or {}).get("adminAccess"):
             continue
         path = f"spec.devices.requests[{index}].adminAccess"
-        if labels is None:
-            faults.internal(path, "could not retrieve namespace to verify admin access")
-            return
-        if labels.get(label) != "true":
-            faults.forbidden(
-                path, f"admin access to devices requires the `{label}: true` label on the containing namespace"
-            )
+        if not adminaccess.namespace_allows(faults, path, labels, label):
             return

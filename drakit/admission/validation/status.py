@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from drakit.admission import semantics
-from drakit.admission.validation import claims, conditions, configuration, formats, nodeselectors, slices, taints
+from drakit.admission.validation import (
+    adminaccess,
+    claims,
+    conditions,
+    configuration,
+    formats,
+    nodeselectors,
+    slices,
+    taints,
+)
 from drakit.api import limits
 
 if TYPE_CHECKING:
@@ -175,11 +184,5 @@ def admin_access(faults: Faults, claim: Json, old: Json, labels: Mapping[str, st
         if not result.get("adminAccess"):
             continue
         path = f"status.allocation.devices.results[{index}].adminAccess"
-        if labels is None:
-            faults.internal(path, "could not retrieve namespace to verify admin access")
-            return
-        if labels.get(label) != "true":
-            faults.forbidden(
-                path, f"admin access to devices requires the `{label}: true` label on the containing namespace"
-            )
+        if not adminaccess.namespace_allows(faults, path, labels, label):
             return
