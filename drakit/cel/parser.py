@@ -487,13 +487,17 @@ class _Parser:
             self.advance()
             if self.token.kind == ",":
                 self.unexpected([*_STARTS, "?"])
-        if self.token.kind == ",":
-            self.advance()
-            self.expect("]")
-        else:
-            self.expect("]", ",")
+        self.close("]")
         self.height = highest
         return ListNode(offset, elements, frozenset(optionals))
+
+    def close(self, bracket: str) -> None:
+        """The end of a list or map, after a comma or without."""
+        if self.token.kind == ",":
+            self.advance()
+            self.expect(bracket)
+        else:
+            self.expect(bracket, ",")
 
     def map_literal(self) -> Node:
         offset = self.advance().offset
@@ -516,11 +520,7 @@ class _Parser:
             self.advance()
             if self.token.kind == ",":
                 self.unexpected([*_STARTS, "?"])
-        if self.token.kind == ",":
-            self.advance()
-            self.expect("}")
-        else:
-            self.expect("}", ",")
+        self.close("}")
         self.height = highest
         return MapNode(offset, entries)
 

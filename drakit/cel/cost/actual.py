@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from drakit.cel.cost.ranges import LIST_COST, REGEX_FACTOR, STRING_FACTOR
+from drakit.cel.cost.ranges import LIST_COST, NOMINAL, REGEX_FACTOR, STRING_FACTOR
 from drakit.cel.functions.formats import Format
 from drakit.cel.functions.network import Address, Network
 from drakit.cel.functions.urls import Url
@@ -127,49 +127,7 @@ _LISTS: Final[dict[str, Callable[[Sequence[Any], Any], int]]] = {
 }
 _FUNCTIONS: Final[dict[str, Callable[[Sequence[Any], Any], int]]] = {
     "check": lambda _, __: 350_000,
-    **dict.fromkeys(
-        [
-            "serviceAccount",
-            "path",
-            "group",
-            "resource",
-            "subresource",
-            "namespace",
-            "name",
-            "allowed",
-            "reason",
-            "error",
-            "errored",
-            "masked",
-            "prefixLength",
-            "family",
-            "isUnspecified",
-            "isLoopback",
-            "isLinkLocalMulticast",
-            "isLinkLocalUnicast",
-            "isGlobalUnicast",
-            "format.named",
-            "sign",
-            "asInteger",
-            "isInteger",
-            "asApproximateFloat",
-            "isGreaterThan",
-            "isLessThan",
-            "compareTo",
-            "add",
-            "sub",
-            "major",
-            "minor",
-            "patch",
-            "getScheme",
-            "getHostname",
-            "getHost",
-            "getPort",
-            "getEscapedPath",
-            "getQuery",
-        ],
-        _one,
-    ),
+    **dict.fromkeys(NOMINAL, _one),
     **dict.fromkeys(("fieldSelector", "labelSelector"), _selector),
     **dict.fromkeys(
         ["isSorted", "sum", "max", "min", "indexOf", "lastIndexOf", "includes"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final, TypeAlias
 
-__all__ = ["FREE", "LIST_COST", "MAP_COST", "ONE", "STRING_FACTOR", "STRUCT_COST", "TOP", "UNKNOWN", "Range"]
+__all__ = ["FREE", "LIST_COST", "MAP_COST", "NOMINAL", "ONE", "STRING_FACTOR", "STRUCT_COST", "TOP", "UNKNOWN", "Range"]
 
 Range: TypeAlias = tuple[int, int]
 
@@ -19,6 +19,47 @@ LIST_COST: Final[Range] = (10, 10)
 MAP_COST: Final[Range] = (30, 30)
 STRUCT_COST: Final[Range] = (40, 40)
 _TOP_DOUBLE: Final = float(TOP)
+NOMINAL: Final = (
+    "serviceAccount",
+    "path",
+    "group",
+    "resource",
+    "subresource",
+    "namespace",
+    "name",
+    "allowed",
+    "reason",
+    "error",
+    "errored",
+    "masked",
+    "prefixLength",
+    "family",
+    "isUnspecified",
+    "isLoopback",
+    "isLinkLocalMulticast",
+    "isLinkLocalUnicast",
+    "isGlobalUnicast",
+    "format.named",
+    "sign",
+    "asInteger",
+    "isInteger",
+    "asApproximateFloat",
+    "isGreaterThan",
+    "isLessThan",
+    "compareTo",
+    "add",
+    "sub",
+    "major",
+    "minor",
+    "patch",
+    "getScheme",
+    "getHostname",
+    "getHost",
+    "getPort",
+    "getEscapedPath",
+    "getQuery",
+)
+"""Functions of Kubernetes' libraries that count one, before and during evaluation alike."""
 
 
 def fixed(value: int) -> Range:
